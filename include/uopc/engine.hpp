@@ -1,0 +1,61 @@
+// The JIT: compiles graphs to machine code in this process.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "uopc/kernel.hpp"
+#include "uopc/opts.hpp"
+#include "uopc/uop.hpp"
+
+namespace uopc {
+
+// Runs body(context, i0, i1) on disjoint pieces that cover [0, n), and returns when all are done.
+using ParallelBody = void (*)(void* context, int64_t begin, int64_t end);
+using ParallelFor = std::function<void(int64_t n, ParallelBody body, void* context)>;
+
+struct UOPC_API Options {
+  int threads = 0;            // of a THREAD loop; 0: as many as the OpenMP runtime gives
+  ParallelFor parallel_for;   // runs THREAD loops in place of OpenMP; must be callable from any thread
+  bool strict_float = false;  // no reassociation, no contraction: the order of operations is the program's
+  bool check_bounds = false;  // indices that bounds analysis cannot prove are checked when they are used
+  std::string cpu;            // LLVM's name of the target CPU; empty: the host's
+  int opt_level = 2;          // 0: fastest to compile .. 3: LLVM's whole -O3 pipeline
+
+  // The reference path: C text through the system compiler (A.8).
+  std::string cc = "gcc";
+  std::string cflags =
+      "-O3 -march=native -fopenmp -ffp-contract=fast -fassociative-math -fno-signed-zeros -fno-trapping-math";
+  std::string c_cache_dir;  // of compiled .so files; empty: a directory of its own, removed with the last Program
+
+  // The defaults, with CC, CFLAGS and UOPC_CACHE of the environment (A.8; the cache defaults to ~/.cache/uopc). The only
+  // place that reads the environment.
+  static Options from_env();
+};
+
+// Thread-safe. Engines are independent of each other; a process may have several with different options. LLVM starts
+// with the first compile.
+class UOPC_API Engine {
+ public:
+  explicit Engine(Options options = {});
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  const Options& options() const;
+
+  // `root` is a loop program (SINK) or a shaped graph, which is lowered into an output buffer of its own
+  // (`as_program`). Only reads `root`'s Graph. Throws Error of any code but Parse and Run.
+  Kernel compile(UOp root, const Opts& opts = {}, const std::string& name = "kernel");
+
+  // The LLVM IR and the assembly of the code that `compile` makes.
+  std::string llvm_ir(UOp root, const Opts& opts = {}, const std::string& name = "kernel");
+  std::string assembly(UOp root, const Opts& opts = {}, const std::string& name = "kernel");
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace uopc

@@ -1,0 +1,69 @@
+// A compiled kernel.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "uopc/dtype.hpp"
+#include "uopc/error.hpp"
+#include "uopc/export.hpp"
+
+namespace uopc {
+
+// One BUFFER of a kernel. bool is one byte (0 or 1), f16 is IEEE binary16.
+struct KernelParam {
+  int64_t slot;
+  DType dtype;
+  int64_t size;  // elements
+  bool read, written;
+};
+
+// Memory that the caller owns. Needs the alignment of its element type only.
+struct BufferRef {
+  void* data = nullptr;
+  size_t bytes = 0;
+
+  BufferRef() = default;
+  BufferRef(void* data, size_t bytes) : data(data), bytes(bytes) {}
+  template <class T, size_t N>
+  BufferRef(std::span<T, N> s) : data(const_cast<std::remove_const_t<T>*>(s.data())), bytes(s.size_bytes()) {}
+  template <class T>
+  BufferRef(std::vector<T>& v) : BufferRef(std::span(v)) {}
+  template <class T>
+  BufferRef(const std::vector<T>& v) : BufferRef(std::span(v)) {}
+};
+
+// What a kernel's code returns.
+enum class KernelStatus : int32_t { Ok = 0, IndexOutOfRange = 1, OutOfMemory = 2 };
+
+// The raw entry: one pointer per parameter in the order of `params()`. Returns a KernelStatus. Written buffers must not
+// overlap any other one; nothing is checked.
+using KernelEntry = int32_t (*)(void* const* buffers);
+
+// A handle; copies share the code, which is freed with the last one. May outlive its Engine. Calling is safe from any
+// number of threads at once, also inside a parallel region of the host's own, as long as they write different memory.
+class UOPC_API Kernel {
+ public:
+  struct Impl;
+  explicit Kernel(std::shared_ptr<const Impl> impl);
+
+  const std::string& name() const;
+  std::span<const KernelParam> params() const;  // by slot, lowest first
+
+  // Throws Error(Run) when the number or size of the buffers is wrong, a written buffer overlaps another one, an index
+  // is out of range (Options::check_bounds), or memory ran out.
+  void operator()(std::span<const BufferRef> buffers) const;
+  void operator()(std::initializer_list<BufferRef> buffers) const { (*this)(std::span(buffers.begin(), buffers.size())); }
+
+  KernelEntry entry() const;
+  size_t code_bytes() const;
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+}  // namespace uopc
