@@ -20,10 +20,18 @@ inline constexpr DTypeInfo kDTypes[] = {
     {"void", 0, "void"}, {"bool", 1, "_Bool"}, {"i32", 4, "int"}, {"f32", 4, "float"}, {"f16", 2, "_Float16"},
 };
 
-constexpr const DTypeInfo& info(DType d) { return kDTypes[static_cast<int>(d)]; }
-constexpr const char* name(DType d) { return info(d).name; }
-constexpr int itemsize(DType d) { return info(d).itemsize; }
-constexpr bool is_float(DType d) { return d == DType::F32 || d == DType::F16; }
+constexpr const DTypeInfo& info(DType d) {
+  return kDTypes[static_cast<int>(d)];
+}
+constexpr const char* name(DType d) {
+  return info(d).name;
+}
+constexpr int itemsize(DType d) {
+  return info(d).itemsize;
+}
+constexpr bool is_float(DType d) {
+  return d == DType::F32 || d == DType::F16;
+}
 
 // Where a UOp lives. Alu is a plain value; the rest is memory.
 enum class AddrSpace : uint8_t { Alu, Global, Local, Shared };

@@ -29,8 +29,8 @@ struct UOPC_API Options {
       "-O3 -march=native -fopenmp -ffp-contract=fast -fassociative-math -fno-signed-zeros -fno-trapping-math";
   std::string c_cache_dir;  // of compiled .so files; empty: a directory of its own, removed with the last Program
 
-  // The defaults, with CC, CFLAGS and UOPC_CACHE of the environment (A.8; the cache defaults to ~/.cache/uopc). The only
-  // place that reads the environment.
+  // The defaults, with CC, CFLAGS and UOPC_CACHE of the environment (A.8; the cache defaults to ~/.cache/uopc). The
+  // only place that reads the environment.
   static Options from_env();
 };
 

@@ -57,7 +57,9 @@ class UOPC_API Kernel {
   // Throws Error(Run) when the number or size of the buffers is wrong, a written buffer overlaps another one, an index
   // is out of range (Options::check_bounds), or memory ran out.
   void operator()(std::span<const BufferRef> buffers) const;
-  void operator()(std::initializer_list<BufferRef> buffers) const { (*this)(std::span(buffers.begin(), buffers.size())); }
+  void operator()(std::initializer_list<BufferRef> buffers) const {
+    (*this)(std::span(buffers.begin(), buffers.size()));
+  }
 
   KernelEntry entry() const;
   size_t code_bytes() const;

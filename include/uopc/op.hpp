@@ -35,8 +35,12 @@ inline constexpr OpInfo kOps[] = {
 };
 inline constexpr int kOpCount = sizeof(kOps) / sizeof(kOps[0]);
 
-constexpr const OpInfo& info(Op op) { return kOps[static_cast<int>(op)]; }
-constexpr const char* name(Op op) { return info(op).name; }
+constexpr const OpInfo& info(Op op) {
+  return kOps[static_cast<int>(op)];
+}
+constexpr const char* name(Op op) {
+  return info(op).name;
+}
 
 // The op whose name is `name` in any case.
 UOPC_API std::optional<Op> op_from_name(std::string_view name);

@@ -26,7 +26,8 @@ UOPC_API UOp simplify(UOp root);
 // A CALL replaced by its body with the arguments in place of its PARAMs.
 UOPC_API UOp inline_call(UOp call);
 
-// Inlines every CALL, pushes ALU ops through STACKs and resolves INDEX of a STACK by a constant, simplifying on the way.
+// Inlines every CALL, pushes ALU ops through STACKs and resolves INDEX of a STACK by a constant, simplifying on the
+// way.
 UOPC_API UOp evaluate(UOp root);
 
 // A nested list of scalars, as `to_python` returns it.
@@ -49,8 +50,8 @@ UOPC_API void verify(UOp root, PipelineStage stage);
 // The loop program that writes shaped value `value` into BUFFER `out` in row-major order: a SINK.
 UOPC_API UOp lower(UOp value, UOp out, const Opts& opts = {});
 
-// A loop program (root SINK) as it is; a shaped graph lowered into a fresh output BUFFER whose slot is the number of the
-// graph's buffers. Throws Error(Type) where that slot is taken.
+// A loop program (root SINK) as it is; a shaped graph lowered into a fresh output BUFFER whose slot is the number of
+// the graph's buffers. Throws Error(Type) where that slot is taken.
 UOPC_API UOp as_program(UOp root, const Opts& opts = {});
 
 // C text of a loop program (root SINK), prelude included.

@@ -175,13 +175,25 @@ UOPC_API UOp operator*(UOp a, UOp b);
 UOPC_API UOp operator/(UOp a, UOp b);
 UOPC_API UOp operator%(UOp a, UOp b);  // floormod
 UOPC_API UOp operator-(UOp a);
-inline UOp operator<(UOp a, UOp b) { return a.lt(b); }
-inline UOp operator>(UOp a, UOp b) { return b.lt(a); }
-inline UOp operator>=(UOp a, UOp b) { return a.lt(b).logical_not(); }
-inline UOp operator<=(UOp a, UOp b) { return b.lt(a).logical_not(); }
-#define UOPC_WITH_SCALAR(sign)                                                       \
-  inline UOp operator sign(UOp a, Scalar b) { return a sign a.const_like(b); }       \
-  inline UOp operator sign(Scalar a, UOp b) { return b.const_like(a) sign b; }
+inline UOp operator<(UOp a, UOp b) {
+  return a.lt(b);
+}
+inline UOp operator>(UOp a, UOp b) {
+  return b.lt(a);
+}
+inline UOp operator>=(UOp a, UOp b) {
+  return a.lt(b).logical_not();
+}
+inline UOp operator<=(UOp a, UOp b) {
+  return b.lt(a).logical_not();
+}
+#define UOPC_WITH_SCALAR(sign)                \
+  inline UOp operator sign(UOp a, Scalar b) { \
+    return a sign a.const_like(b);            \
+  }                                           \
+  inline UOp operator sign(Scalar a, UOp b) { \
+    return b.const_like(a) sign b;            \
+  }
 UOPC_WITH_SCALAR(+)
 UOPC_WITH_SCALAR(-)
 UOPC_WITH_SCALAR(*)

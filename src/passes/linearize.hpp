@@ -1,8 +1,8 @@
 // A loop program as a list of statements: what every back end prints, emits or interprets.
 //
 // The contract of A.4: a node sits inside every RANGE it transitively depends on, except those that an END on the path
-// closed. Loops nest in increasing idx. Within a scope, statements stand in topological order, and a loop stands where its
-// last END stands.
+// closed. Loops nest in increasing idx. Within a scope, statements stand in topological order, and a loop stands where
+// its last END stands.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -14,20 +14,20 @@ namespace uopc {
 
 struct Line {
   enum class Kind : uint8_t {
-    Alloc,    // declaration of scratch memory
-    Load,     // a value with a name
+    Alloc,  // declaration of scratch memory
+    Load,   // a value with a name
     Store,
     Barrier,
-    Alu,      // an ALU value used more than once, or too deep to stay inside its user: a value with a name
-    Open,     // RANGE: the loop's head
-    Close,    // RANGE: the loop's end
+    Alu,    // an ALU value used more than once, or too deep to stay inside its user: a value with a name
+    Open,   // RANGE: the loop's head
+    Close,  // RANGE: the loop's end
   };
   Kind kind;
   UOp node;
 };
 
-// Every node that is not on a line of its own (single-use ALU, INDEX, CONST, AFTER) is part of the lines that use it. Such
-// an expression is at most `kMaxInlineDepth` deep, so back ends may recurse over it.
+// Every node that is not on a line of its own (single-use ALU, INDEX, CONST, AFTER) is part of the lines that use it.
+// Such an expression is at most `kMaxInlineDepth` deep, so back ends may recurse over it.
 inline constexpr int kMaxInlineDepth = 200;
 
 struct Linearized {
@@ -43,8 +43,8 @@ Linearized linearize(UOp sink);
 // The RANGEs each node of `order` (a toposort) sits in, by idx, lowest first.
 std::vector<std::vector<UOp>> scopes(std::span<const UOp> order);
 
-// For each RANGE of `order`, the RANGE its loop stands directly in (null: the kernel itself); same index as `order`, null
-// for other nodes.
+// For each RANGE of `order`, the RANGE its loop stands directly in (null: the kernel itself); same index as `order`,
+// null for other nodes.
 std::vector<UOp> loop_targets(std::span<const UOp> order);
 
 // The memory an address is in: the BUFFER or ALLOC below INDEX, AFTER and the movement ops.
