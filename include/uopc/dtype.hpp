@@ -1,7 +1,9 @@
 // Element types, address spaces and the scalar that a CONST holds (A.2).
 #pragma once
 #include <bit>
+#include <concepts>
 #include <cstdint>
+#include <limits>
 #include <string_view>
 
 #include "uopc/export.hpp"
@@ -42,17 +44,20 @@ constexpr const char* name(AddrSpace s) {
 }
 
 // A Python bool, int or float: the argument of a CONST. The kind is part of the value, so 1, 1.0 and true differ,
-// and so do 0.0 and -0.0, and two NaNs of different bits.
+// and so do 0.0 and -0.0. There is one NaN.
 class Scalar {
  public:
   enum class Kind : uint8_t { Bool, Int, Float };
 
   constexpr Scalar() = default;
-  constexpr Scalar(bool v) : kind_(Kind::Bool), bits_(v) {}
-  constexpr Scalar(int v) : Scalar(static_cast<int64_t>(v)) {}
-  constexpr Scalar(int64_t v) : kind_(Kind::Int), bits_(static_cast<uint64_t>(v)) {}
+  template <class T>
+  requires std::same_as<T, bool>
+  constexpr Scalar(T v) : kind_(Kind::Bool), bits_(v) {}
+  template <class T>
+  requires(std::integral<T> && !std::same_as<T, bool>) constexpr Scalar(T v)
+      : kind_(Kind::Int), bits_(static_cast<uint64_t>(v)) {}
   constexpr Scalar(float v) : Scalar(static_cast<double>(v)) {}
-  constexpr Scalar(double v) : kind_(Kind::Float), bits_(std::bit_cast<uint64_t>(v)) {}
+  constexpr Scalar(double v) : kind_(Kind::Float), bits_(std::bit_cast<uint64_t>(v == v ? v : kNaN)) {}
   template <class T>
   Scalar(T*) = delete;  // a pointer is not a bool
 
@@ -80,6 +85,7 @@ class Scalar {
   friend constexpr bool operator==(const Scalar&, const Scalar&) = default;
 
  private:
+  static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   Kind kind_ = Kind::Int;
   uint64_t bits_ = 0;
 };

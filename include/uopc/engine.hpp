@@ -19,7 +19,7 @@ struct UOPC_API Options {
   int threads = 0;            // of a THREAD loop; 0: as many as the OpenMP runtime gives
   ParallelFor parallel_for;   // runs THREAD loops in place of OpenMP; must be callable from any thread
   bool strict_float = false;  // no reassociation, no contraction: the order of operations is the program's
-  bool check_bounds = false;  // indices that bounds analysis cannot prove are checked when they are used
+  bool check_bounds = true;   // indices that bounds analysis cannot prove are checked when they are used
   std::string cpu;            // LLVM's name of the target CPU; empty: the host's
   int opt_level = 2;          // 0: fastest to compile .. 3: LLVM's whole -O3 pipeline
 
@@ -46,7 +46,8 @@ class UOPC_API Engine {
   const Options& options() const;
 
   // `root` is a loop program (SINK) or a shaped graph, which is lowered into an output buffer of its own
-  // (`as_program`). Only reads `root`'s Graph. Throws Error of any code but Parse and Run.
+  // (`as_program`); a SINK with Opts of its own is an Error(Type). Only reads `root`'s Graph. Throws Error of any code
+  // but Parse and Run.
   Kernel compile(UOp root, const Opts& opts = {}, const std::string& name = "kernel");
 
   // The LLVM IR and the assembly of the code that `compile` makes.

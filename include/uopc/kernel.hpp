@@ -26,11 +26,13 @@ struct KernelParam {
 struct BufferRef {
   void* data = nullptr;
   size_t bytes = 0;
+  bool writable = true;
 
   BufferRef() = default;
   BufferRef(void* data, size_t bytes) : data(data), bytes(bytes) {}
+  BufferRef(const void* data, size_t bytes) : data(const_cast<void*>(data)), bytes(bytes), writable(false) {}
   template <class T, size_t N>
-  BufferRef(std::span<T, N> s) : data(const_cast<std::remove_const_t<T>*>(s.data())), bytes(s.size_bytes()) {}
+  BufferRef(std::span<T, N> s) : BufferRef(s.data(), s.size_bytes()) {}
   template <class T>
   BufferRef(std::vector<T>& v) : BufferRef(std::span(v)) {}
   template <class T>
@@ -40,9 +42,14 @@ struct BufferRef {
 // What a kernel's code returns.
 enum class KernelStatus : int32_t { Ok = 0, IndexOutOfRange = 1, OutOfMemory = 2 };
 
+// What a call tells beyond its status; the slot, index and size of one access when the status is IndexOutOfRange.
+struct KernelContext {
+  int64_t slot = 0, index = 0, size = 0;
+};
+
 // The raw entry: one pointer per parameter in the order of `params()`. Returns a KernelStatus. Written buffers must not
-// overlap any other one; nothing is checked.
-using KernelEntry = int32_t (*)(void* const* buffers);
+// overlap any other one; buffers are not checked. `context` may be null.
+using KernelEntry = int32_t (*)(void* const* buffers, KernelContext* context);
 
 // A handle; copies share the code, which is freed with the last one. May outlive its Engine. Calling is safe from any
 // number of threads at once, also inside a parallel region of the host's own, as long as they write different memory.
@@ -54,8 +61,8 @@ class UOPC_API Kernel {
   const std::string& name() const;
   std::span<const KernelParam> params() const;  // by slot, lowest first
 
-  // Throws Error(Run) when the number or size of the buffers is wrong, a written buffer overlaps another one, an index
-  // is out of range (Options::check_bounds), or memory ran out.
+  // One buffer per parameter, at least as large as it. Throws Error(Run) when their number or a size is wrong, a
+  // written one is const or overlaps another, an index is out of range (Options::check_bounds), or memory ran out.
   void operator()(std::span<const BufferRef> buffers) const;
   void operator()(std::initializer_list<BufferRef> buffers) const {
     (*this)(std::span(buffers.begin(), buffers.size()));

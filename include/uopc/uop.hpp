@@ -204,6 +204,9 @@ UOPC_WITH_SCALAR(>)
 UOPC_WITH_SCALAR(>=)
 UOPC_WITH_SCALAR(<=)
 #undef UOPC_WITH_SCALAR
+// A UOp in a condition asks whether the handle is empty; these would ask that of two comparisons.
+UOp operator&&(UOp, UOp) = delete;
+UOp operator||(UOp, UOp) = delete;
 
 // ---- graphs --------------------------------------------------------------------------------------------------------
 

@@ -30,6 +30,14 @@ const T& need(Op op, const Arg& arg, const char* kind) {
   fail("Ops.{} needs {} as its arg", name(op), kind);
 }
 
+// An arg on an op that has none would make nodes that differ and print alike.
+void check_no_stray_arg(Op op, const Arg& arg) {
+  constexpr OpSet kWithArg =
+      OpSet{Op::Const, Op::Param, Op::Buffer, Op::Alloc, Op::Call, Op::Cast, Op::Range, Op::Reduce, Op::Stage} |
+      kMovement;
+  if (!kWithArg.has(op) && !std::holds_alternative<std::monostate>(arg)) fail("Ops.{} has no arg", name(op));
+}
+
 void check_source_count(Op op, size_t n) {
   const OpInfo& row = info(op);
   const size_t lo = row.min_sources;
@@ -59,10 +67,17 @@ Inferred view(UOp u, Shape&& shape) {
   return {u.dtype(), u.addrspace(), nullptr, std::move(shape)};
 }
 
-Inferred infer_call(std::span<const UOp> src, const Arg& arg) {
-  need<CallArg>(Op::Call, arg, "a CallArg");
+bool is_identifier(std::string_view s) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  if (s.empty() || !letter(s[0])) return false;
+  return std::ranges::all_of(s, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
+Inferred infer_call(std::span<const UOp> src, const Arg& arg, std::span<const UOp> body_params) {
+  const std::string& f = need<CallArg>(Op::Call, arg, "a CallArg").name;
+  if (!is_identifier(f)) fail("CALL name {} is not an identifier", py_repr(f));
   std::map<int64_t, const ParamArg*> params;
-  for (UOp p : call_params(src[0])) params[p.arg<ParamArg>().slot] = &p.arg<ParamArg>();
+  for (UOp p : body_params) params[p.arg<ParamArg>().slot] = &p.arg<ParamArg>();
   const int64_t n = static_cast<int64_t>(src.size()) - 1;
   bool exact = static_cast<int64_t>(params.size()) == n;
   int64_t next = 0;
@@ -160,8 +175,9 @@ Inferred infer_index(std::span<const UOp> src) {
 
 }  // namespace
 
-Inferred infer(Op op, std::span<const UOp> src, const Arg& arg) {
+Inferred infer(Op op, std::span<const UOp> src, const Arg& arg, std::span<const UOp> body_params) {
   constexpr AddrSpace kAluSpace = AddrSpace::Alu;
+  check_no_stray_arg(op, arg);
   if (op == Op::Const) {
     if (!src.empty()) fail("CONST has no sources");
     return {dtypes::from_py(need<Scalar>(op, arg, "a bool, an int or a float")), kAluSpace, nullptr, {}};
@@ -183,7 +199,7 @@ Inferred infer(Op op, std::span<const UOp> src, const Arg& arg) {
       return {a.dtype, space, &a.shape, {}};
     }
     case Op::Call:
-      return infer_call(src, arg);
+      return infer_call(src, arg, body_params);
     case Op::Stack: {
       if (src.empty()) fail("STACK of nothing");
       for (UOp s : src)

@@ -15,7 +15,7 @@ struct Inferred {
 };
 
 // Throws Error(Type) with the appendix's message when the node would be malformed. `shared` of the result points into
-// `src` or `arg`.
-Inferred infer(Op op, std::span<const UOp> src, const Arg& arg);
+// `src` or `arg`. `body_params` are the PARAMs of a CALL's body, and empty for any other op.
+Inferred infer(Op op, std::span<const UOp> src, const Arg& arg, std::span<const UOp> body_params);
 
 }  // namespace uopc

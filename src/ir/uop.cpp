@@ -70,6 +70,29 @@ struct Graph::Impl {
   size_t count = 0;
   const Shape scalar;
   const Arg no_arg;
+  NodeMap<std::vector<UOp>> body_params;  // of every body that a CALL was made with
+
+  // call_params(body), where a part that is itself a known body is not walked again: a program of many CALLs whose
+  // bodies grow out of each other stays linear.
+  const std::vector<UOp>& params_of(UOp body) {
+    if (const auto* known = body_params.find(body)) return *known;
+    std::vector<UOp> params, stack{body};
+    NodeSet seen, listed;
+    while (!stack.empty()) {
+      const UOp u = stack.back();
+      stack.pop_back();
+      if (!seen.insert(u)) continue;
+      if (const auto* known = body_params.find(u)) {
+        for (UOp p : *known)
+          if (listed.insert(p)) params.push_back(p);
+        continue;
+      }
+      if (u.is(Op::Param) && listed.insert(u)) params.push_back(u);
+      const auto inner = u.is(Op::Call) ? u.src().subspan(1) : u.src();
+      stack.insert(stack.end(), inner.begin(), inner.end());
+    }
+    return *body_params.insert(body, std::move(params)).first;
+  }
 
   const Node** find(uint32_t hash, Op op, std::span<const UOp> src, const Arg& arg) {
     const size_t mask = table.size() - 1;
@@ -106,6 +129,8 @@ UOp Graph::make(Op op, std::span<const UOp> src, Arg arg) {
     if (&s.graph() != this)
       type_error(fmt::format("Ops.{}: a source belongs to another Graph (use Graph::import)", name(op)));
   }
+  // Only ALLOC has an address space of its own; it is no part of a PARAM or BUFFER.
+  if (auto* p = std::get_if<ParamArg>(&arg); p && op != Op::Alloc) p->addrspace.reset();
   Hash h;
   h.add(static_cast<uint64_t>(op));
   for (UOp s : src) h.add(s.id());
@@ -116,7 +141,8 @@ UOp Graph::make(Op op, std::span<const UOp> src, Arg arg) {
   const Node** place = g.find(hash, op, src, arg);
   if (*place) return UOp(*place);
 
-  Inferred type = infer(op, src, arg);
+  const bool has_body = op == Op::Call && !src.empty();
+  Inferred type = infer(op, src, arg, has_body ? std::span<const UOp>(g.params_of(src[0])) : std::span<const UOp>());
   if (g.count >= UINT32_MAX - 1) throw Error(ErrorCode::Run, "a Graph holds at most 2^32 - 2 nodes");
   if ((g.count + 1) * 2 > g.table.size()) {
     g.grow();
