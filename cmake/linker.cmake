@@ -1,0 +1,18 @@
+# LLVM's archives are large: lld links them in a fifth of bfd's time, gold in half.
+include(CheckLinkerFlag)
+
+set(UOPC_LINKER "" CACHE STRING "Linker, as -fuse-ld spells it; empty: the first found of lld, gold, the default one")
+if(NOT UOPC_LINKER)
+  foreach(linker lld gold)
+    check_linker_flag(CXX -fuse-ld=${linker} UOPC_HAS_${linker})
+    if(UOPC_HAS_${linker})
+      set(UOPC_LINKER ${linker})
+      break()
+    endif()
+  endforeach()
+endif()
+if(UOPC_LINKER)
+  add_link_options(-fuse-ld=${UOPC_LINKER})
+endif()
+add_compile_options(-ffunction-sections -fdata-sections)
+add_link_options(-Wl,--gc-sections -Wl,--as-needed)
