@@ -1,0 +1,144 @@
+// The literals of .uir: Python's numbers, true and false, tuples.
+#include <bit>
+#include <charconv>
+#include <cmath>
+
+#include "ir/py_text.hpp"
+#include "ir/uir_text.hpp"
+
+namespace uopc {
+namespace {
+
+// The value of an integer literal that leaves int64, as Python's float() rounds it; nothing when `s` is no integer.
+std::optional<double> huge_int(std::string_view s) {
+  const bool negative = s.starts_with('-');
+  if (negative || s.starts_with('+')) s.remove_prefix(1);
+  if (s.empty() || s[0] < '0' || s[0] > '9') return std::nullopt;
+  double magnitude = 0;
+  const char prefix = s[0] == '0' && s.size() > 2 ? static_cast<char>(s[1] | 0x20) : ' ';
+  const int digit_bits = prefix == 'x' ? 4 : prefix == 'o' ? 3 : prefix == 'b' ? 1 : 0;
+  if (digit_bits) {
+    // The leading bits, the last of them sticky, so that the conversion below rounds as if it saw them all.
+    uint64_t lead = 0;
+    int dropped = 0;
+    bool after_digit = true;
+    for (char c : s.substr(2)) {
+      if (c == '_') {
+        if (!after_digit) return std::nullopt;
+        after_digit = false;
+        continue;
+      }
+      const char lower = static_cast<char>(c | 0x20);
+      const int digit = c >= '0' && c <= '9' ? c - '0' : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : 99;
+      if (digit >> digit_bits) return std::nullopt;
+      after_digit = true;
+      if (lead >> (64 - digit_bits) == 0) {
+        lead = lead << digit_bits | digit;
+      } else {
+        lead |= digit != 0;
+        if (dropped < 4096) dropped += digit_bits;
+      }
+    }
+    if (!after_digit) return std::nullopt;
+    magnitude = std::ldexp(static_cast<double>(lead), dropped);
+  } else {
+    if (s[0] == '0' || s.find_first_not_of("0123456789_") != s.npos) return std::nullopt;
+    const auto v = py_number(std::string(s) + ".0");
+    if (!v) return std::nullopt;
+    magnitude = v->as_float();
+  }
+  if (std::isinf(magnitude)) parse_error("int too large to convert to float");
+  return negative ? -magnitude : magnitude;
+}
+
+// Plain decimal digits, the common case; everything else is py_number's.
+std::optional<Scalar> short_int(std::string_view s) {
+  const size_t sign = s.starts_with('-');
+  if (s.size() <= sign || s.size() > 18 || (s[sign] == '0' && s.size() > sign + 1)) return std::nullopt;
+  int64_t v = 0;
+  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), v);
+  if (error != std::errc() || end != s.data() + s.size()) return std::nullopt;
+  return Scalar(v);
+}
+
+// "nan(0x7ff8000000000001)": a NaN other than the usual one, by its bits.
+std::optional<Scalar> nan_of_bits(std::string_view s) {
+  if (!s.starts_with("nan(0x") || !s.ends_with(')')) return std::nullopt;
+  s = s.substr(6, s.size() - 7);
+  uint64_t bits = 0;
+  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), bits, 16);
+  const double v = std::bit_cast<double>(bits);
+  if (error != std::errc() || end != s.data() + s.size() || v == v) return std::nullopt;
+  return Scalar(v);
+}
+
+std::optional<Scalar> scalar_literal(std::string_view s) {
+  if (auto v = short_int(s)) return v;
+  if (s == "true" || s == "True") return Scalar(true);
+  if (s == "false" || s == "False") return Scalar(false);
+  if (s == "+inf" || s == "+nan" || s == "-nan") return std::nullopt;
+  if (auto v = py_number(s)) return v;
+  return nan_of_bits(s);
+}
+
+// Takes the elements of tuple `s` one by one.
+template <class Element>
+void each_element(std::string_view s, std::string_view what, Element element) {
+  if (s.size() < 2 || s.front() != '(' || s.back() != ')') parse_error("{} must be a tuple, got {}", what, py_repr(s));
+  std::string_view rest = trim(s.substr(1, s.size() - 2));
+  while (!rest.empty()) {
+    element(trim(take(rest, [](char c) { return c == ','; })));
+    if (!rest.empty()) rest = trim(rest.substr(1));
+  }
+}
+
+}  // namespace
+
+Scalar literal_value(std::string_view s, std::optional<DType> target, Bools bools) {
+  if (s.front() == '(') parse_error("no dtype for python value {}", s);
+  const auto v = scalar_literal(s);
+  if (!v) {
+    if (const auto huge = huge_int(s)) {
+      if (target == DType::Bool) return true;
+      if (target && is_float(*target)) return *huge;
+      parse_error("integer {} is out of range", s);
+    }
+    parse_error("bad literal {}", py_repr(s));
+  }
+  if (!target || (v->is_bool() && bools == Bools::Stay)) return *v;
+  if (target == DType::I32 && v->is_float()) {
+    const double d = v->as_float();
+    if (std::isnan(d)) parse_error("cannot convert float NaN to integer");
+    if (std::isinf(d)) parse_error("cannot convert float infinity to integer");
+    if (d >= 0x1p63 || d < -0x1p63) parse_error("integer {} is out of range", s);
+  }
+  return dtypes::convert(*v, *target);
+}
+
+int64_t int_literal(std::string_view s, std::string_view what) {
+  if (const auto v = scalar_literal(s); v && v->is_int()) return v->as_int();
+  if (!s.empty() && huge_int(s)) parse_error("{} {} is out of range", what, s);
+  parse_error("{} must be an int, got {}", what, py_repr(s));
+}
+
+Shape shape_literal(std::string_view s, std::string_view what) {
+  Shape shape;
+  each_element(s, what, [&](std::string_view e) { shape.push_back(int_literal(e, "size")); });
+  return shape;
+}
+
+ShrinkArg shrink_literal(std::string_view s) {
+  ShrinkArg arg;
+  each_element(s, "bounds", [&](std::string_view pair) {
+    int64_t ends[2] = {}, n = 0;
+    each_element(pair, "bounds of an axis", [&](std::string_view e) {
+      if (n == 2) parse_error("bounds of an axis are (begin, end), got {}", pair);
+      ends[n++] = int_literal(e, "bound");
+    });
+    if (n != 2) parse_error("bounds of an axis are (begin, end), got {}", pair);
+    arg.bounds.emplace_back(ends[0], ends[1]);
+  });
+  return arg;
+}
+
+}  // namespace uopc
