@@ -46,14 +46,6 @@ void check_source_count(Op op, size_t n) {
        n);
 }
 
-// Ops of A.1 without an arg have none, so that equal programs are equal nodes and every node can be printed.
-void check_no_arg(Op op, const Arg& arg) {
-  constexpr OpSet kNoArg = OpSet{Op::Recip, Op::Exp2,  Op::Log2,  Op::Sqrt, Op::Sin, Op::Where,   Op::Stack, Op::Index,
-                                 Op::Load,  Op::Store, Op::After, Op::Sink, Op::End, Op::Barrier, Op::Wmma} |
-                           kBinary;
-  if (kNoArg.has(op) && !std::holds_alternative<std::monostate>(arg)) fail("Ops.{} has no arg", name(op));
-}
-
 // Exact for any sizes that a program could mean: past 2^126 it is an error.
 __int128 element_count(const Shape& shape) {
   __int128 n = 1;
@@ -190,7 +182,6 @@ Inferred infer(Op op, std::span<const UOp> src, const Arg& arg, std::span<const 
     if (!src.empty()) fail("CONST has no sources");
     return {dtypes::from_py(need<Scalar>(op, arg, "a bool, an int or a float")), kAluSpace, nullptr, {}};
   }
-  check_no_arg(op, arg);
   if (kAlu.has(op)) return infer_alu(op, src, arg);  // counts its sources in its own words
 
   check_source_count(op, src.size());
@@ -198,14 +189,12 @@ Inferred infer(Op op, std::span<const UOp> src, const Arg& arg, std::span<const 
   switch (op) {
     case Op::Param: {
       const ParamArg& a = need<ParamArg>(op, arg, "a ParamArg");
-      if (a.addrspace) fail("PARAM has no address space");
       return {a.dtype, kAluSpace, &a.shape, {}};
     }
     case Op::Buffer:
     case Op::Alloc: {
       const ParamArg& a = need<ParamArg>(op, arg, "a ParamArg");
       if (a.shape.size() != 1) fail("{} is flat", name(op));
-      if (op == Op::Buffer && a.addrspace) fail("BUFFER has no address space but GLOBAL");
       const AddrSpace space = op == Op::Buffer ? AddrSpace::Global : a.addrspace.value_or(AddrSpace::Local);
       return {a.dtype, space, &a.shape, {}};
     }

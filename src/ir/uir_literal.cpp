@@ -1,5 +1,4 @@
 // The literals of .uir: Python's numbers, true and false, tuples.
-#include <bit>
 #include <charconv>
 #include <cmath>
 
@@ -61,24 +60,12 @@ std::optional<Scalar> short_int(std::string_view s) {
   return Scalar(v);
 }
 
-// "nan(0x7ff8000000000001)": a NaN other than the usual one, by its bits.
-std::optional<Scalar> nan_of_bits(std::string_view s) {
-  if (!s.starts_with("nan(0x") || !s.ends_with(')')) return std::nullopt;
-  s = s.substr(6, s.size() - 7);
-  uint64_t bits = 0;
-  const auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), bits, 16);
-  const double v = std::bit_cast<double>(bits);
-  if (error != std::errc() || end != s.data() + s.size() || v == v) return std::nullopt;
-  return Scalar(v);
-}
-
 std::optional<Scalar> scalar_literal(std::string_view s) {
   if (auto v = short_int(s)) return v;
   if (s == "true" || s == "True") return Scalar(true);
   if (s == "false" || s == "False") return Scalar(false);
   if (s == "+inf" || s == "+nan" || s == "-nan") return std::nullopt;
-  if (auto v = py_number(s)) return v;
-  return nan_of_bits(s);
+  return py_number(s);
 }
 
 // Takes the elements of tuple `s` one by one.

@@ -259,9 +259,8 @@ class Parser {
       }
       case Op::Call: {
         CallArg a;
-        if (attributes_.has(Key::Name)) a.name = call_name(attributes_.at(Key::Name));
-        arg = std::move(a);
-        break;
+        if (attributes_.has(Key::Name)) a.name = attributes_.at(Key::Name);
+        return make_call(std::move(a));
       }
       case Op::Stage:
         if (!attributes_.has(Key::Name)) break;
@@ -282,38 +281,46 @@ class Parser {
     return operands_[0];
   }
 
-  static std::string call_name(std::string_view s) {
-    if (auto plain = unquote(s)) return *std::move(plain);
-    parse_error("bad name {}", py_repr(s));
-  }
+  static bool is_name(std::string_view operand) { return operand.front() == '%'; }
 
-  // Fills src_ with the nodes of the first `n` operands.
-  void resolve(Op op, size_t n) {
+  // Fills src_ with the nodes of the named ones of the first `n` operands. Whether there are others.
+  bool resolve_names(size_t n) {
     src_.assign(n, UOp());
     bool literals = false;
     for (size_t i = 0; i < n; i++) {
-      const std::string_view operand = operands_[i];
-      if (operand.front() != '%') {
+      if (!is_name(operands_[i])) {
         literals = true;
         continue;
       }
-      src_[i] = names_.find(operand);
-      if (!src_[i]) parse_error("undefined {}", operand);
+      src_[i] = names_.find(operands_[i]);
+      if (!src_[i]) parse_error("undefined {}", operands_[i]);
     }
-    if (!literals) return;
+    return literals;
+  }
 
+  void resolve(Op op, size_t n) {
+    if (!resolve_names(n)) return;
     const std::optional<DType> common = dtype_of_literals(op);
-    std::vector<std::optional<DType>> of_params;
-    for (size_t i = 0; i < n; i++) {
-      if (src_[i]) continue;
-      std::optional<DType> target = common;
-      if (op == Op::Store && i > 1) target = {};
-      if (op == Op::Call && i > 0) {
-        if (of_params.empty()) of_params = param_dtypes(n);
-        target = of_params[i];
-      }
-      src_[i] = literal(operands_[i], target);
+    for (size_t i = 0; i < n; i++)
+      if (!src_[i]) src_[i] = literal(operands_[i], op == Op::Store && i > 1 ? std::nullopt : common);
+  }
+
+  // A literal argument takes the dtype of its PARAM. In canonical text it has it already, so the walk over the body
+  // that finds the PARAMs is only made where the literals do not fit as they are.
+  UOp make_call(CallArg arg) {
+    const size_t n = operands_.size();
+    const bool literals = resolve_names(n);
+    try {
+      for (size_t i = 0; i < n; i++)
+        if (!src_[i]) src_[i] = literal(operands_[i], {});
+      return graph_.make(Op::Call, src_, arg);
+    } catch (const Error&) {
+      if (!literals || !src_[0]) throw;
     }
+    const auto dtypes = param_dtypes(n);
+    for (size_t i = 1; i < n; i++)
+      if (!is_name(operands_[i])) src_[i] = literal(operands_[i], dtypes[i]);
+    return graph_.make(Op::Call, src_, std::move(arg));
   }
 
   // The dtype that literals of a statement take from its first %name. Where an op does not ask its sources to agree,

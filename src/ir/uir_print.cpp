@@ -1,67 +1,11 @@
 // The printer of A.5.
 #include <fmt/format.h>
 
-#include <bit>
-#include <cmath>
-#include <limits>
-
 #include "ir/py_text.hpp"
-#include "ir/uir_text.hpp"
 #include "ir/walk.hpp"
 #include "uopc/uir.hpp"
 
 namespace uopc {
-namespace {
-
-bool is_word(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-// Whether `c` means nothing to the splitting of lines and attributes.
-bool is_plain(char c) {
-  const auto byte = static_cast<uint8_t>(c);
-  return byte > ' ' && byte != 0x7F && c != '#' && c != '"' && c != '(' && c != ')';
-}
-
-}  // namespace
-
-std::string quote(std::string_view name) {
-  bool plain = !name.empty();
-  for (char c : name) plain = plain && is_plain(c);
-  if (plain) return std::string(name);
-  std::string out = "\"";
-  for (char c : name) {
-    if (is_word(c))
-      out += c;
-    else
-      out += fmt::format("\\x{:02x}", static_cast<uint8_t>(c));
-  }
-  return out + "\"";
-}
-
-std::optional<std::string> unquote(std::string_view text) {
-  if (!text.starts_with('"')) {
-    for (char c : text)
-      if (!is_plain(c)) return std::nullopt;
-    return text.empty() ? std::nullopt : std::optional(std::string(text));
-  }
-  if (text.size() < 2 || !text.ends_with('"')) return std::nullopt;
-  text = text.substr(1, text.size() - 2);
-  std::string out;
-  const auto hex = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
-  for (size_t i = 0; i < text.size(); i++) {
-    if (is_word(text[i])) {
-      out += text[i];
-      continue;
-    }
-    if (text.substr(i, 2) != "\\x" || i + 4 > text.size()) return std::nullopt;
-    const int high = hex(text[i + 2]), low = hex(text[i + 3]);
-    if (high < 0 || low < 0) return std::nullopt;
-    out += static_cast<char>(high * 16 + low);
-    i += 3;
-  }
-  return out;
-}
-
 namespace {
 
 class Printer {
@@ -158,7 +102,7 @@ class Printer {
         break;
       case Op::Call:
         out_ += " : name=";
-        out_ += quote(u.arg<CallArg>().name);
+        out_ += u.arg<CallArg>().name;
         break;
       case Op::Stage:
         if (std::holds_alternative<DetachArg>(u.arg())) out_ += " : name=detach";
@@ -173,8 +117,6 @@ class Printer {
       out_ += v.as_bool() ? "true" : "false";
     } else if (v.is_int()) {
       integer(v.as_int());
-    } else if (std::isnan(v.as_float()) && v != Scalar(std::numeric_limits<double>::quiet_NaN())) {
-      out_ += fmt::format("nan(0x{:x})", v.bits());
     } else {
       out_ += py_repr(v.as_float());
     }

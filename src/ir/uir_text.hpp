@@ -64,12 +64,4 @@ int64_t int_literal(std::string_view s, std::string_view what);
 Shape shape_literal(std::string_view s, std::string_view what);
 ShrinkArg shrink_literal(std::string_view s);
 
-// ---- names of CALLs ------------------------------------------------------------------------------------------------
-
-// Any string is a name. One that could not stand in an attribute list as it is gets quotes, and "\xNN" for every byte
-// but letters, digits and '_'.
-std::string quote(std::string_view name);
-// The name that `quote` wrote; nothing when the text is no name.
-std::optional<std::string> unquote(std::string_view text);
-
 }  // namespace uopc
