@@ -4,6 +4,7 @@
 #include "uopc/engine.hpp"
 #include "uopc/error.hpp"
 #include "uopc/kernel.hpp"
+#include "uopc/npy.hpp"
 #include "uopc/op.hpp"
 #include "uopc/opts.hpp"
 #include "uopc/passes.hpp"
