@@ -1,0 +1,225 @@
+#include "codegen/c_style.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "ir/py_text.hpp"
+
+namespace uopc {
+
+// MAX prints both operands twice; a longer one gets a name, or nested MAXes would double the text level by level.
+static constexpr size_t kMaxRepeatedText = 256;
+
+std::string cconst(Scalar v, DType d) {
+  if (d == DType::Bool) return v.as_bool() ? "1" : "0";
+  if (d == DType::I32) return v.as_int() == INT32_MIN ? "(-2147483647-1)" : std::to_string(v.as_int());
+  const double x = v.as_float();
+  if (std::isnan(x)) return "NAN";
+  if (std::isinf(x)) return x > 0 ? "INFINITY" : "-INFINITY";
+  const std::string digits = py_repr(x) + "f";
+  return d == DType::F32 ? digits : fmt::format("(({}){})", info(d).ctype, digits);
+}
+
+std::string CRenderer::memory_name(UOp memory) const {
+  const char* prefix = memory.is(Op::Buffer) ? "data" : memory.addrspace() == AddrSpace::Shared ? "smem" : "acc";
+  return prefix + std::to_string(memory.arg<ParamArg>().slot);
+}
+
+std::string CRenderer::head(const std::vector<UOp>& params, const std::string& name) const {
+  std::string text = fmt::format("void {}(", name);
+  for (size_t i = 0; i < params.size(); i++)
+    text += fmt::format("{}{}* restrict {}", i ? ", " : "", type_name(params[i].dtype()), memory_name(params[i]));
+  return text + ") {";
+}
+
+void CRenderer::declare(UOp alloc) {
+  const int64_t size = alloc.shape()[0];
+  const bool bare = size == 1 && alloc.addrspace() == AddrSpace::Local;
+  line(fmt::format("{} {}{};", type_name(alloc.dtype()), memory_name(alloc), bare ? "" : fmt::format("[{}]", size)));
+}
+
+void CRenderer::open_loop(UOp range) {
+  const std::string name = fmt::format("ridx{}", range.arg<RangeArg>().idx);
+  const std::string end = text_of(range.src(0));
+  named(range, name);
+  if (range.arg<RangeArg>().kind == AxisType::Thread) line("#pragma omp parallel for");
+  line(fmt::format("for (int {0} = 0; {0} < {1}; {0}++) {{", name, end));
+  indent();
+}
+
+void CRenderer::close_loop(UOp) {
+  outdent();
+  line("}");
+}
+
+void CRenderer::barrier(UOp) {
+  throw Error(ErrorCode::NotImplemented, "BARRIER in C text: one thread after another cannot wait for each other");
+}
+
+void CRenderer::cell(UOp index) {
+  const UOp memory = memory_of(index);
+  append(memory_name(memory));
+  if (memory.addrspace() == AddrSpace::Local && memory.shape()[0] == 1) return;
+  append("[");
+  value(index.src(1));
+  append("]");
+}
+
+void CRenderer::append_int(int64_t v) { append(std::to_string(v)); }
+
+std::string CRenderer::text_of(UOp u) {
+  const size_t begin = expr_.size();
+  value(u);
+  std::string text = expr_.substr(begin);
+  expr_.resize(begin);
+  return text;
+}
+
+void CRenderer::line(std::string_view text) {
+  out_.append(static_cast<size_t>(depth_) * 2, ' ');
+  out_ += text;
+  out_ += '\n';
+}
+
+void CRenderer::value(UOp u) {
+  if (u.is_const()) return append(cconst(u.value(), u.dtype()));
+  if (const auto it = names_.find(u); it != names_.end()) return append(it->second);
+  alu(u);
+}
+
+// Where the text of an operand stands in the expression.
+std::pair<size_t, size_t> CRenderer::max_operand(UOp u) {
+  const size_t begin = expr_.size();
+  value(u);
+  if (expr_.size() - begin > kMaxRepeatedText) {
+    const std::string name = fresh("alu");
+    line(fmt::format("{} {} = {};", type_name(u.dtype()), name, std::string_view(expr_).substr(begin)));
+    expr_.resize(begin);
+    append(name);
+  }
+  return {begin, expr_.size() - begin};
+}
+
+void CRenderer::alu(UOp u) {
+  const DType d = u.dtype();
+  const auto infix = [&](const char* sign) {
+    append("(");
+    value(u.src(0));
+    append(sign);
+    value(u.src(1));
+    append(")");
+  };
+  const auto call = [&](const char* function) {
+    append(function);
+    append(d == DType::F32 ? "f(" : "(");
+    value(u.src(0));
+    append(")");
+  };
+  // C's division truncates: it is floor division where neither side is negative.
+  const auto divide = [&](const char* sign, const char* helper) {
+    const UOp a = u.src(0), b = u.src(1);
+    const Interval numerator = bounds_.of(a);
+    if (numerator.lo >= 0 && b.is_const() && b.value().as_int() > 0) return infix(sign);
+    append(helper);
+    append("(");
+    value(a);
+    append(",");
+    value(b);
+    append(")");
+  };
+  switch (u.op()) {
+    case Op::Cast:
+      append("((");
+      append(type_name(d));
+      append(")(");
+      value(u.src(0));
+      return append("))");
+    case Op::Recip:
+      if (d == DType::F32) {
+        append("(1.0f/");
+      } else {
+        append("((");
+        append(type_name(d));
+        append(")1.0f/");
+      }
+      value(u.src(0));
+      return append(")");
+    case Op::Exp2: return call("exp2");
+    case Op::Log2: return call("log2");
+    case Op::Sqrt: return call("sqrt");
+    case Op::Sin: return call("sin");
+    case Op::Add: return infix("+");
+    case Op::Mul: return infix("*");
+    case Op::CmpLt: return infix("<");
+    case Op::CmpNe: return infix("!=");
+    case Op::FloorDiv: return divide("/", "floordiv_i32");
+    case Op::FloorMod: return divide("%", "floormod_i32");
+    case Op::Max: {
+      append("((");
+      const auto [a, a_size] = max_operand(u.src(0));
+      append(">");
+      const auto [b, b_size] = max_operand(u.src(1));
+      append(")?");
+      expr_ += expr_.substr(a, a_size);
+      append(":");
+      expr_ += expr_.substr(b, b_size);
+      return append(")");
+    }
+    case Op::Where:
+      append("(");
+      value(u.src(0));
+      append("?");
+      value(u.src(1));
+      append(":");
+      value(u.src(2));
+      return append(")");
+    default:
+      throw Error(ErrorCode::NotImplemented, fmt::format("{} has no C text", name(u.op())));
+  }
+}
+
+void CRenderer::statement(const Line& l) {
+  const UOp u = l.node;
+  expr_.clear();
+  const auto define = [&](const char* prefix) {
+    const std::string name = fresh(prefix);
+    line(fmt::format("{} {} = {};", type_name(u.dtype()), name, expr_));
+    named(u, name);
+  };
+  // The address of a LOAD or STORE is an INDEX, below AFTERs if any.
+  const auto address = [&] {
+    UOp a = u.src(0);
+    while (a.is(Op::After)) a = a.src(0);
+    cell(a);
+  };
+  switch (l.kind) {
+    case Line::Kind::Alloc: return declare(u);
+    case Line::Kind::Open: return open_loop(u);
+    case Line::Kind::Close: return close_loop(u);
+    case Line::Kind::Barrier: return barrier(u);
+    case Line::Kind::Load: address(); return define("val");
+    case Line::Kind::Alu: alu(u); return define("alu");
+    case Line::Kind::Store:
+      address();
+      append(" = ");
+      value(u.src(1));
+      append(";");
+      return line(expr_);
+  }
+}
+
+std::string CRenderer::render(const Linearized& program, const std::string& name) {
+  program_ = &program;
+  names_.clear();
+  out_.clear();
+  counter_ = depth_ = 0;
+  line(head(program.params, name));
+  indent();
+  for (const Line& l : program.lines) statement(l);
+  outdent();
+  line("}");
+  return std::move(out_);
+}
+
+}  // namespace uopc
