@@ -1,0 +1,88 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/py_text.hpp"
+#include "passes/rangeify.hpp"
+#include "passes/verify.hpp"
+#include "uopc/passes.hpp"
+
+namespace uopc {
+namespace {
+
+[[noreturn]] void fail(const std::string& message) { throw Error(ErrorCode::Type, message); }
+
+void check_supported(const Opts& opts) {
+  const Opts plain;
+  const auto refuse = [](const char* field) {
+    throw Error(ErrorCode::NotImplemented, fmt::format("Opts.{} is not supported yet", field));
+  };
+  if (opts.upcast != plain.upcast) refuse("upcast");
+  if (opts.thread != plain.thread) refuse("thread");
+  if (opts.unroll != plain.unroll) refuse("unroll");
+  if (opts.tile != plain.tile) refuse("tile");
+  if (opts.gpu != plain.gpu) refuse("gpu");
+  if (opts.local != plain.local) refuse("local");
+}
+
+void check_output(UOp value, UOp out) {
+  if (!out.is(Op::Buffer)) fail(fmt::format("the output is a BUFFER, not {}", describe(out)));
+  if (out.dtype() != value.dtype())
+    fail(fmt::format("a value of dtypes.{} does not go into {} of dtypes.{}", name(value.dtype()), describe(out),
+                     name(out.dtype())));
+  const int64_t n = count_elements(value.shape());
+  if (n > kMaxElements) fail(fmt::format("a value of shape {}: a flat index exceeds i32", py_tuple(value.shape())));
+  for (int64_t d : value.shape())
+    if (d > INT32_MAX) fail(fmt::format("a value of shape {}: an index exceeds i32", py_tuple(value.shape())));
+  if (out.shape()[0] < n)
+    fail(fmt::format("{} of {} elements is too small for a value of shape {}", describe(out), out.shape()[0],
+                     py_tuple(value.shape())));
+}
+
+std::vector<UOp> buffers(UOp root) {
+  std::vector<UOp> all;
+  post_order(root, [&](UOp u) {
+    if (u.is(Op::Buffer)) all.push_back(u);
+  });
+  return all;
+}
+
+}  // namespace
+
+UOp lower(UOp value, UOp out, const Opts& opts) {
+  check_supported(opts);
+  verify_structure(value, PipelineStage::Graph);
+  check_output(value, out);
+  for (UOp b : buffers(value))
+    if (b.arg<ParamArg>().slot == out.arg<ParamArg>().slot)
+      fail(fmt::format("{} is the output and is read as well", describe(b)));
+
+  Graph& graph = value.graph();
+  Ctx ctx(graph);
+  std::vector<UOp> index, ranges;
+  for (int64_t size : value.shape()) {
+    if (size != 1) ranges.push_back(ctx.new_range(size, AxisType::Loop));
+    index.push_back(size == 1 ? graph.constant(0) : ranges.back());
+  }
+  const UOp scalar = ctx.rangeify(value, index);
+  UOp effect = out.index(ravel(graph, index, value.shape())).store(scalar);
+  if (!ranges.empty()) effect = effect.end(ranges);
+  return merge_ends(ctx.simplify(graph.sink({&effect, 1})));
+}
+
+UOp as_program(UOp root, const Opts& opts) {
+  if (root.is(Op::Sink)) {
+    if (opts != Opts{}) fail(fmt::format("a loop program is not lowered: {} does not apply to it", to_string(opts)));
+    return root;
+  }
+  if (root.dtype() == DType::Void) fail(fmt::format("{} has no value to lower (a loop program's root is a SINK)", describe(root)));
+  const std::vector<UOp> inputs = buffers(root);
+  const int64_t slot = static_cast<int64_t>(inputs.size());
+  for (UOp b : inputs)
+    if (b.arg<ParamArg>().slot == slot)
+      fail(fmt::format("slot {}, which is to be the output's, is taken by an input: number the buffers from 0", slot));
+  const int64_t n = count_elements(root.shape());
+  return lower(root, root.graph().buffer(std::clamp<int64_t>(n, 1, kMaxElements), root.dtype(), slot), opts);
+}
+
+}  // namespace uopc

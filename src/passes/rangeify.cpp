@@ -1,0 +1,277 @@
+#include "passes/rangeify.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "passes/symbolic.hpp"
+#include "passes/verify.hpp"
+
+namespace uopc {
+
+UOp ravel(Graph& graph, std::span<const UOp> index, const Shape& shape) {
+  UOp sum;
+  int64_t stride = 1;
+  std::vector<int64_t> strides(shape.size());
+  for (size_t k = shape.size(); k-- > 0;) {
+    strides[k] = stride;
+    stride *= std::max<int64_t>(shape[k], 1);
+  }
+  for (size_t k = 0; k < shape.size(); k++) {
+    if (index[k].is_const(0)) continue;
+    const UOp term = strides[k] == 1 ? index[k] : index[k] * graph.constant(strides[k]);
+    sum = sum ? sum + term : term;
+  }
+  return sum ? sum : graph.constant(0);
+}
+
+std::vector<UOp> unravel(UOp flat, const Shape& shape) {
+  Graph& graph = flat.graph();
+  std::vector<UOp> index(shape.size());
+  const bool empty = std::ranges::find(shape, 0) != shape.end();
+  int64_t stride = 1;
+  for (size_t k = shape.size(); k-- > 0;) {
+    if (empty || shape[k] == 1) {
+      index[k] = graph.constant(0);
+      continue;
+    }
+    const UOp quotient = stride == 1 ? flat : flat.floordiv(graph.constant(stride));
+    index[k] = quotient.floormod(graph.constant(shape[k]));
+    stride *= shape[k];
+  }
+  return index;
+}
+
+Ctx::Ctx(Graph& graph) : graph_(graph), simplifier_(symbolic_rules()) {}
+
+UOp Ctx::new_range(int64_t size, AxisType kind) {
+  ranges_.push_back(graph_.range_(size, static_cast<int64_t>(ranges_.size()), kind));
+  return ranges_.back();
+}
+
+Ctx::TupleId Ctx::intern(std::vector<UOp> tuple) {
+  const auto [it, made] = tuple_ids_.try_emplace(std::move(tuple), static_cast<TupleId>(tuples_.size()));
+  if (made) tuples_.push_back(&it->first);
+  return it->second;
+}
+
+Ctx::Facts Ctx::facts(UOp expression) {
+  if (const Facts* known = facts_.find(expression)) return *known;
+  post_order(
+      expression,
+      [&](UOp u) {
+        if (facts_.contains(u)) return;
+        Facts f;
+        for (UOp s : u.src()) {
+          const Facts& from = facts_.at(s);
+          f.open = sets_.unite(f.open, from.open);
+          f.reduces = f.reduces || from.reduces;
+        }
+        if (u.is(Op::Range)) f.open = sets_.unite(f.open, sets_.single(static_cast<uint32_t>(u.arg<RangeArg>().idx)));
+        if (u.is(Op::End)) {
+          f.reduces = true;
+          for (UOp r : u.src().subspan(1))
+            f.open = sets_.minus(f.open, sets_.single(static_cast<uint32_t>(r.arg<RangeArg>().idx)));
+        }
+        facts_.insert(u, f);
+      },
+      [&](UOp u) { return !facts_.contains(u); });
+  return facts_.at(expression);
+}
+
+Ctx::Facts Ctx::facts(TupleId at) {
+  Facts all;
+  for (UOp i : *tuples_[at]) {
+    const Facts f = facts(i);
+    all.open = sets_.unite(all.open, f.open);
+    all.reduces = all.reduces || f.reduces;
+  }
+  return all;
+}
+
+UOp Ctx::rangeify(UOp value, std::span<const UOp> index) {
+  const TupleId at = intern({index.begin(), index.end()});
+  std::vector<Frame> stack{{value, at}};
+  while (!stack.empty()) {
+    Frame& f = stack.back();
+    const auto [u, inner] = next(f);
+    if (!u) {
+      memo_.emplace(key(f.u, f.at), build(f));
+      stack.pop_back();
+    } else if (!memo_.contains(key(u, inner))) {
+      if (++steps_ > kMaxSteps)
+        throw Error(ErrorCode::NotImplemented,
+                    fmt::format("a kernel of more than {} values: the same nodes are read at too many indices (a STAGE "
+                                "would compute them once)",
+                                kMaxSteps));
+      stack.push_back({u, inner});
+    }
+  }
+  return result(value, at);
+}
+
+// The index map of a view: where the source is read for `f.at` (A.4, "Movement and reduction").
+Ctx::TupleId Ctx::source_index(const Frame& f) {
+  const UOp u = f.u;
+  const std::vector<UOp>& index = *tuples_[f.at];
+  switch (u.op()) {
+    case Op::Reshape: {
+      std::vector<UOp> out = unravel(ravel(graph_, index, u.shape()), u.src(0).shape());
+      for (UOp& i : out) i = simplify(i);
+      return intern(std::move(out));
+    }
+    case Op::Expand: {
+      std::vector<UOp> out = index;
+      for (size_t k = 0; k < out.size(); k++)
+        if (u.shape()[k] != u.src(0).shape()[k]) out[k] = graph_.constant(0);
+      return intern(std::move(out));
+    }
+    case Op::Permute: {
+      std::vector<UOp> out(index.size());
+      for (size_t k = 0; k < out.size(); k++) out[static_cast<size_t>(u.arg<Shape>()[k])] = index[k];
+      return intern(std::move(out));
+    }
+    case Op::Shrink: {
+      std::vector<UOp> out = index;
+      for (size_t k = 0; k < out.size(); k++) {
+        const int64_t begin = u.arg<ShrinkArg>().bounds[k].first;
+        if (begin != 0) out[k] = simplify(out[k] + graph_.constant(begin));
+      }
+      return intern(std::move(out));
+    }
+    default: return f.at;  // STAGE, LOAD
+  }
+}
+
+void Ctx::open_reduction(Frame& f) {
+  const Shape& shape = f.u.src(0).shape();
+  const size_t kept = f.u.shape().size();
+  const Facts at = facts(f.at);
+  // Reads of one REDUCE inside the same loops share its loop. An index that was itself reduced may come out of that very
+  // loop, so it gets one of its own.
+  auto [it, made] = reduce_ranges_.try_emplace({f.u.id(), {at.reduces, at.reduces ? f.at : at.open}});
+  Loop loop;
+  if (made)
+    for (size_t k = kept; k < shape.size(); k++)
+      if (shape[k] != 1) it->second.push_back(new_range(shape[k], AxisType::Reduce));
+  loop.ranges = it->second;
+  std::vector<UOp> inner = *tuples_[f.at];
+  for (size_t k = kept, r = 0; k < shape.size(); k++)
+    inner.push_back(shape[k] == 1 ? graph_.constant(0) : loop.ranges[r++]);
+  f.inner = intern(std::move(inner));
+  if (!loop.ranges.empty()) loop.acc = graph_.alloc(1, f.u.dtype(), next_acc_++);
+  f.loop = static_cast<uint32_t>(loops_.size());
+  loops_.push_back(std::move(loop));
+}
+
+UOp Ctx::build_reduction(const Frame& f) {
+  const UOp value = result(f.u.src(0), f.inner);
+  const Loop& loop = loops_[f.loop];
+  if (loop.ranges.empty()) return value;
+  const Op op = f.u.arg<ReduceArg>().op;
+  const DType d = f.u.dtype();
+  const UOp zero = graph_.constant(0);
+  std::vector<UOp> outer;
+  for (uint32_t idx : sets_.members(facts(f.at).open)) outer.push_back(ranges_[idx]);
+  const UOp identity = graph_.constant(op == Op::Max ? dtypes::min(d) : Scalar(0), d);
+  const UOp init = loop.acc.after(outer).index(zero).store(identity);
+  std::vector<UOp> deps{init};
+  deps.insert(deps.end(), loop.ranges.begin(), loop.ranges.end());
+  const UOp old = loop.acc.after(deps).index(zero).load();
+  const UOp end = loop.acc.index(zero).store(graph_.make(op, {old, value})).end(loop.ranges);
+  return loop.acc.after({end}).index(zero).load();
+}
+
+std::pair<UOp, Ctx::TupleId> Ctx::next(Frame& f) {
+  const UOp u = f.u;
+  const uint32_t step = f.step++;
+  if (kAlu.has(u.op())) return step < u.src().size() ? std::pair{u.src(step), f.at} : std::pair<UOp, TupleId>{};
+  switch (u.op()) {
+    case Op::Const:
+    case Op::Buffer: return {};
+    case Op::Reshape:
+    case Op::Expand:
+    case Op::Permute:
+    case Op::Shrink:
+    case Op::Stage:
+    case Op::Load:
+      if (step > 0) return {};
+      f.inner = source_index(f);
+      return {u.src(0), f.inner};
+    case Op::Reduce:
+      if (step > 0) return {};
+      open_reduction(f);
+      return {u.src(0), f.inner};
+    case Op::Stack: {
+      const std::vector<UOp>& index = *tuples_[f.at];
+      const int64_t n = static_cast<int64_t>(u.src().size());
+      if (step == 0) {
+        const Interval i = simplifier_.bounds().of(index[0]);
+        f.lo = static_cast<uint32_t>(std::clamp<int64_t>(i.lo, 0, n - 1));
+        f.hi = i.empty() ? f.lo : static_cast<uint32_t>(std::clamp<int64_t>(i.hi, 0, n - 1));
+        f.inner = intern({index.begin() + 1, index.end()});
+      }
+      return f.lo + step <= f.hi ? std::pair{u.src(f.lo + step), f.inner} : std::pair<UOp, TupleId>{};
+    }
+    case Op::Index: {
+      const uint32_t count = static_cast<uint32_t>(u.src().size()) - 1;
+      const TupleId scalar = intern({});
+      if (step < count) return {u.src(1 + step), scalar};
+      if (step > count) return {};
+      std::vector<UOp> index;
+      for (UOp i : u.src().subspan(1)) index.push_back(simplify(result(i, scalar)));
+      index.insert(index.end(), tuples_[f.at]->begin(), tuples_[f.at]->end());
+      f.inner = intern(std::move(index));
+      return {u.src(0), f.inner};
+    }
+    case Op::Param:
+      throw Error(ErrorCode::NotImplemented, fmt::format("{} outside a CALL has no value to lower", describe(u)));
+    case Op::Call:
+      throw Error(ErrorCode::NotImplemented, "CALL cannot be lowered: inline it first (inline_call)");
+    case Op::Wmma: throw Error(ErrorCode::NotImplemented, "WMMA is reserved: nothing lowers or renders it");
+    default: throw Error(ErrorCode::Type, fmt::format("{} is no shaped value", describe(u)));
+  }
+}
+
+UOp Ctx::build(const Frame& f) {
+  const UOp u = f.u;
+  if (kAlu.has(u.op())) {
+    UOp src[3];
+    for (size_t k = 0; k < u.src().size(); k++) src[k] = result(u.src(k), f.at);
+    return graph_.make(u.op(), std::span<const UOp>(src, u.src().size()), u.arg());
+  }
+  switch (u.op()) {
+    case Op::Const: return u;
+    case Op::Buffer: return u.index((*tuples_[f.at])[0]).load();
+    case Op::Reduce: return build_reduction(f);
+    case Op::Stack: {
+      const UOp i = (*tuples_[f.at])[0];
+      UOp chain = result(u.src(f.hi), f.inner);
+      for (uint32_t k = f.hi; k-- > f.lo;)
+        chain = i.lt(graph_.constant(int64_t{k} + 1)).where(result(u.src(k), f.inner), chain);
+      return chain;
+    }
+    default: return result(u.src(0), f.inner);
+  }
+}
+
+UOp merge_ends(UOp sink) {
+  std::map<std::vector<uint32_t>, std::vector<UOp>> by_ranges;
+  for (UOp u : toposort(sink)) {
+    if (!u.is(Op::End)) continue;
+    std::vector<uint32_t> ids;
+    for (UOp r : u.src().subspan(1)) ids.push_back(r.id());
+    by_ranges[ids].push_back(u);
+  }
+  std::vector<std::pair<UOp, UOp>> merged;
+  for (const auto& [ids, ends] : by_ranges) {
+    if (ends.size() < 2) continue;
+    std::vector<UOp> bodies;
+    for (UOp e : ends) bodies.push_back(e.src(0));
+    const UOp all = sink.graph().sink(bodies).end(ends[0].src().subspan(1));
+    for (UOp e : ends) merged.emplace_back(e, all);
+  }
+  return merged.empty() ? sink : substitute(sink, merged);
+}
+
+}  // namespace uopc

@@ -1,0 +1,92 @@
+// A shaped graph as scalar expressions over loop counters: an index tuple is pushed from a value down to the BUFFERs,
+// through the index maps of the movement ops; a REDUCE becomes a loop around an accumulator.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/rewrite.hpp"
+#include "passes/loop_nest.hpp"
+#include "uopc/opts.hpp"
+#include "uopc/uop.hpp"
+
+namespace uopc {
+
+// The flat row-major index of `index` in `shape`, and back. Not simplified.
+UOp ravel(Graph& graph, std::span<const UOp> index, const Shape& shape);
+std::vector<UOp> unravel(UOp flat, const Shape& shape);
+
+// What the values of one kernel share: loops and accumulators are numbered as they are made, and a value is built once
+// for each index it is read at.
+class Ctx {
+ public:
+  explicit Ctx(Graph& graph);
+
+  UOp new_range(int64_t size, AxisType kind);
+  UOp simplify(UOp u) { return simplifier_(u); }
+
+  // The scalar at `index` of shaped value `value`. Linear in the number of distinct (node, index) pairs; throws
+  // Error(NotImplemented) past kMaxSteps of them.
+  UOp rangeify(UOp value, std::span<const UOp> index);
+
+  static constexpr int64_t kMaxSteps = 5'000'000;
+
+ private:
+  using TupleId = uint32_t;
+  struct Loop {  // a reduction at one index
+    UOp acc;
+    std::vector<UOp> ranges;
+  };
+  struct Frame {
+    UOp u;
+    TupleId at;
+    uint32_t step = 0;   // sources asked for so far
+    TupleId inner = 0;   // the index its source is read at, once known
+    uint32_t loop = 0;   // of a REDUCE: one of loops_
+    uint32_t lo = 0, hi = 0;  // of a STACK: the parts that the index can reach
+  };
+  struct Facts {  // of a scalar expression
+    IndexSets::Id open = IndexSets::kEmpty;  // the loops it sits in, by idx
+    bool reduces = false;                    // it reads an accumulator
+  };
+
+  // The next value that `f` needs; none (a null UOp) when it can be built.
+  std::pair<UOp, TupleId> next(Frame& f);
+  UOp build(const Frame& f);
+  UOp result(UOp u, TupleId at) const { return memo_.at(key(u, at)); }
+  TupleId source_index(const Frame& f);
+  void open_reduction(Frame& f);
+  UOp build_reduction(const Frame& f);
+
+  static uint64_t key(UOp u, TupleId at) { return uint64_t{u.id()} << 32 | at; }
+  TupleId intern(std::vector<UOp> tuple);
+  Facts facts(UOp expression);
+  Facts facts(TupleId at);
+
+  struct TupleHash {
+    size_t operator()(const std::vector<UOp>& t) const {
+      size_t h = t.size();
+      for (UOp u : t) h = (h ^ u.id()) * 0x9E3779B97F4A7C15u;
+      return h ^ (h >> 29);
+    }
+  };
+
+  Graph& graph_;
+  Rewriter simplifier_;
+  std::unordered_map<uint64_t, UOp> memo_;
+  std::unordered_map<std::vector<UOp>, TupleId, TupleHash> tuple_ids_;
+  std::vector<const std::vector<UOp>*> tuples_;
+  std::vector<UOp> ranges_;  // by idx
+  std::vector<Loop> loops_;
+  std::map<std::pair<uint32_t, std::pair<bool, uint32_t>>, std::vector<UOp>> reduce_ranges_;
+  IndexSets sets_;
+  NodeMap<Facts> facts_;
+  int64_t next_acc_ = 0, steps_ = 0;
+};
+
+// ENDs over the same ranges become one END, whose body is all of theirs in order.
+UOp merge_ends(UOp sink);
+
+}  // namespace uopc
