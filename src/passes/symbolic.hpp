@@ -1,6 +1,9 @@
 // The rules of `simplify`, for those who combine, enumerate or count them.
 #pragma once
+#include <optional>
+
 #include "ir/rewrite.hpp"
+#include "uopc/passes.hpp"
 
 namespace uopc {
 
@@ -14,5 +17,8 @@ RuleGroup ravel_rules();
 
 // CALLs inlined, ALU ops pushed through STACKs, movement ops and INDEX of literals resolved (evaluate.cpp).
 const PatternMatcher& evaluate_rules();
+
+// A literal (a constant, or STACKs of them) as nested lists; nothing for anything else.
+std::optional<PyValue> to_python(UOp u);
 
 }  // namespace uopc
