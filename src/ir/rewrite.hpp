@@ -33,6 +33,9 @@ struct Rule {
 
   Rule(std::string name, UPat before, UPat after, UPat when = {})
       : name(std::move(name)), before(std::move(before)), after(std::move(after)), when(std::move(when)) {}
+  // A literal 0 would otherwise be a null function.
+  Rule(std::string name, UPat before, int after, UPat when = {})
+      : Rule(std::move(name), std::move(before), UPat(after), std::move(when)) {}
   Rule(std::string name, UPat before, AfterFunction function, UPat when = {})
       : name(std::move(name)), before(std::move(before)), function(function), when(std::move(when)) {}
 };

@@ -51,9 +51,11 @@ std::vector<RuleGroup> make_rules() {
                     {
                         {"const-right-add", v + x, x + v},
                         {"const-right-mul", v * x, x * v},
-                        {"const-right-max", max(v, x), max(x, v)},
                         {"const-right-ne", ne(v, x), ne(x, v)},
                     }});
+  // The order of operands decides what MAX gives of a NaN, and of zeros of both signs. The appendix calls it
+  // commutative and orders its constants, so a constant is MAX's right operand, wherever the program wrote it.
+  groups.push_back({"order-unsafe-for-nan", {{"const-right-max", max(v, x), max(x, v)}}});
   groups.push_back({"identity",
                     {
                         {"where-true", where(true, x, y), x},
