@@ -15,6 +15,10 @@ namespace {
   throw Error(ErrorCode::Run, message);
 }
 
+uint64_t byte_count(const KernelParam& p) {
+  return static_cast<uint64_t>(p.size) * static_cast<uint64_t>(itemsize(p.dtype));
+}
+
 void check_overlap(std::span<const KernelParam> params, std::span<const BufferRef> buffers) {
   struct Piece {
     const char *begin, *end;
@@ -22,8 +26,9 @@ void check_overlap(std::span<const KernelParam> params, std::span<const BufferRe
   };
   std::vector<Piece> pieces;
   for (size_t i = 0; i < buffers.size(); i++) {
+    // Of a longer buffer only the part that the kernel knows of counts.
     const char* data = static_cast<const char*>(buffers[i].data);
-    if (buffers[i].bytes) pieces.push_back({data, data + buffers[i].bytes, i});
+    if (const uint64_t bytes = byte_count(params[i])) pieces.push_back({data, data + bytes, i});
   }
   std::sort(pieces.begin(), pieces.end(),
             [](const Piece& a, const Piece& b) { return std::less<const char*>()(a.begin, b.begin); });
@@ -49,10 +54,11 @@ void check_buffers(std::span<const KernelParam> params, std::span<const BufferRe
     fail(fmt::format("the kernel takes {} buffers, {} were given", params.size(), buffers.size()));
   for (size_t i = 0; i < params.size(); i++) {
     const KernelParam& p = params[i];
-    const auto want = static_cast<uint64_t>(p.size) * static_cast<uint64_t>(itemsize(p.dtype));
-    if (buffers[i].bytes != want)
+    const uint64_t want = byte_count(p);
+    if (buffers[i].bytes < want)
       fail(fmt::format("the buffer of slot {} has {} bytes; {} elements of {} need {}", p.slot, buffers[i].bytes,
                        p.size, name(p.dtype), want));
+    if (p.written && !buffers[i].writable) fail(fmt::format("the buffer of slot {} is const, and is written", p.slot));
     if (want && !buffers[i].data) fail(fmt::format("the buffer of slot {} is a null pointer", p.slot));
   }
   check_overlap(params, buffers);

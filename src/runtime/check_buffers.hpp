@@ -6,8 +6,8 @@
 
 namespace uopc {
 
-// Throws Error(Run) when there are not as many buffers as parameters, one has not the size of its parameter, or a
-// written one overlaps another one.
+// Throws Error(Run) when there are not as many buffers as parameters, one is smaller than its parameter, or a written
+// one is const or overlaps another one.
 void check_buffers(std::span<const KernelParam> params, std::span<const BufferRef> buffers);
 
 }  // namespace uopc
