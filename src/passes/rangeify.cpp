@@ -91,6 +91,8 @@ Ctx::Facts Ctx::facts(TupleId at) {
 
 UOp Ctx::rangeify(UOp value, std::span<const UOp> index) {
   const TupleId at = intern({index.begin(), index.end()});
+  int64_t max_steps = steps_ + kFreeSteps;
+  post_order(value, [&](UOp) { max_steps += kStepsPerNode; });
   std::vector<Frame> stack{{value, at}};
   while (!stack.empty()) {
     Frame& f = stack.back();
@@ -99,11 +101,10 @@ UOp Ctx::rangeify(UOp value, std::span<const UOp> index) {
       memo_.emplace(key(f.u, f.at), build(f));
       stack.pop_back();
     } else if (!memo_.contains(key(u, inner))) {
-      if (++steps_ > kMaxSteps)
+      if (++steps_ > max_steps)
         throw Error(ErrorCode::NotImplemented,
-                    fmt::format("a kernel of more than {} values: the same nodes are read at too many indices (a STAGE "
-                                "would compute them once)",
-                                kMaxSteps));
+                    fmt::format("a kernel of more than {} values: the same nodes are read at too many different indices",
+                                max_steps));
       stack.push_back({u, inner});
     }
   }
@@ -242,7 +243,14 @@ UOp Ctx::build(const Frame& f) {
   }
   switch (u.op()) {
     case Op::Const: return u;
-    case Op::Buffer: return u.index((*tuples_[f.at])[0]).load();
+    case Op::Buffer: {
+      const UOp i = (*tuples_[f.at])[0];
+      const Interval at = simplifier_.bounds().of(i);
+      // Below a view without elements indices are 0 and mean nothing. Its loops run no times, but a LOAD that does not
+      // use their counters would stand outside them.
+      if (!at.empty() && (at.lo >= u.shape()[0] || at.hi < 0)) return graph_.constant(0, u.dtype());
+      return u.index(i).load();
+    }
     case Op::Reduce: return build_reduction(f);
     case Op::Stack: {
       const UOp i = (*tuples_[f.at])[0];

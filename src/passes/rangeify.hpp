@@ -27,11 +27,12 @@ class Ctx {
   UOp new_range(int64_t size, AxisType kind);
   UOp simplify(UOp u) { return simplifier_(u); }
 
-  // The scalar at `index` of shaped value `value`. Linear in the number of distinct (node, index) pairs; throws
-  // Error(NotImplemented) past kMaxSteps of them.
+  // The scalar at `index` of shaped value `value`. Linear in the number of distinct (node, index) pairs, which may be
+  // exponential in the size of the graph (a chain of GEMMs): throws Error(NotImplemented) past kFreeSteps and
+  // kStepsPerNode a node.
   UOp rangeify(UOp value, std::span<const UOp> index);
 
-  static constexpr int64_t kMaxSteps = 5'000'000;
+  static constexpr int64_t kFreeSteps = 500'000, kStepsPerNode = 30;
 
  private:
   using TupleId = uint32_t;
