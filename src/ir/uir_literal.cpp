@@ -8,7 +8,8 @@
 namespace uopc {
 namespace {
 
-// The value of an integer literal that leaves int64, as Python's float() rounds it; nothing when `s` is no integer.
+// The value of an integer literal that leaves int64, as Python's float() rounds it, or infinite; nothing when `s` is
+// no integer.
 std::optional<double> huge_int(std::string_view s) {
   const bool negative = s.starts_with('-');
   if (negative || s.starts_with('+')) s.remove_prefix(1);
@@ -46,7 +47,6 @@ std::optional<double> huge_int(std::string_view s) {
     if (!v) return std::nullopt;
     magnitude = v->as_float();
   }
-  if (std::isinf(magnitude)) parse_error("int too large to convert to float");
   return negative ? -magnitude : magnitude;
 }
 
@@ -87,7 +87,10 @@ Scalar literal_value(std::string_view s, std::optional<DType> target, Bools bool
   if (!v) {
     if (const auto huge = huge_int(s)) {
       if (target == DType::Bool) return true;
-      if (target && is_float(*target)) return *huge;
+      if (target && is_float(*target)) {
+        if (std::isinf(*huge)) parse_error("int too large to convert to float");
+        return *huge;
+      }
       parse_error("integer {} is out of range", s);
     }
     parse_error("bad literal {}", py_repr(s));

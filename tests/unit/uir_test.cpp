@@ -116,6 +116,7 @@ TEST(UirLiterals, BeyondInt64) {
   EXPECT_EQ(constant("9223372036854775808 : dtype=bool"), Scalar(true));
   EXPECT_EQ(constant("1" + std::string(308, '0') + " : dtype=f32"), Scalar(1e308));
   EXPECT_EQ(reason("%0 = const 1" + std::string(309, '0') + " : dtype=f32"), "int too large to convert to float");
+  EXPECT_EQ(reason("%0 = const 1" + std::string(400, '0')), "integer 1" + std::string(400, '0') + " is out of range");
   EXPECT_EQ(reason("%0 = const 0x" + std::string(300, 'f') + " : dtype=f32"), "int too large to convert to float");
   EXPECT_EQ(canonical("%0 = buffer 1\n%1 = index %0, 0\n%2 = store %1, 9223372036854775808"),
             "%0 = buffer 1 : dtype=f32 slot=0\n%1 = index %0, 0\n%2 = store %1, 9.223372036854776e+18\n");
