@@ -57,12 +57,11 @@ void CRenderer::barrier(UOp) {
   throw Error(ErrorCode::NotImplemented, "BARRIER in C text: one thread after another cannot wait for each other");
 }
 
-void CRenderer::cell(UOp index) {
-  const UOp memory = memory_of(index);
-  append(memory_name(memory));
-  if (memory.addrspace() == AddrSpace::Local && memory.shape()[0] == 1) return;
+void CRenderer::cell(const Cell& c) {
+  append(memory_name(c.memory));
+  if (c.memory.addrspace() == AddrSpace::Local && c.memory.shape()[0] == 1) return;
   append("[");
-  value(index.src(1));
+  value(c.index);
   append("]");
 }
 
@@ -179,7 +178,7 @@ void CRenderer::alu(UOp u) {
   }
 }
 
-void CRenderer::statement(const Line& l) {
+void CRenderer::statement(const Line& l, const Linearized& program) {
   const UOp u = l.node;
   expr_.clear();
   const auto define = [&](const char* prefix) {
@@ -187,21 +186,15 @@ void CRenderer::statement(const Line& l) {
     line(fmt::format("{} {} = {};", type_name(u.dtype()), name, expr_));
     named(u, name);
   };
-  // The address of a LOAD or STORE is an INDEX, below AFTERs if any.
-  const auto address = [&] {
-    UOp a = u.src(0);
-    while (a.is(Op::After)) a = a.src(0);
-    cell(a);
-  };
   switch (l.kind) {
     case Line::Kind::Alloc: return declare(u);
     case Line::Kind::Open: return open_loop(u);
     case Line::Kind::Close: return close_loop(u);
     case Line::Kind::Barrier: return barrier(u);
-    case Line::Kind::Load: address(); return define("val");
+    case Line::Kind::Load: cell(program.cell(u)); return define("val");
     case Line::Kind::Alu: alu(u); return define("alu");
     case Line::Kind::Store:
-      address();
+      cell(program.cell(u));
       append(" = ");
       value(u.src(1));
       append(";");
@@ -210,13 +203,12 @@ void CRenderer::statement(const Line& l) {
 }
 
 std::string CRenderer::render(const Linearized& program, const std::string& name) {
-  program_ = &program;
   names_.clear();
   out_.clear();
   counter_ = depth_ = 0;
   line(head(program.params, name));
   indent();
-  for (const Line& l : program.lines) statement(l);
+  for (const Line& l : program.lines) statement(l, program);
   outdent();
   line("}");
   return std::move(out_);

@@ -29,8 +29,7 @@ class CRenderer {
   virtual void open_loop(UOp range);
   virtual void close_loop(UOp range);
   virtual void barrier(UOp u);
-  // The memory cell that INDEX node `index` addresses, appended to the expression.
-  virtual void cell(UOp index);
+  virtual void cell(const Cell& c);  // appended to the expression
 
   // "acc0", "smem0", "data0"; and of a RANGE "ridx0", unless `named` gave it another one.
   std::string memory_name(UOp memory) const;
@@ -52,9 +51,8 @@ class CRenderer {
   void alu(UOp u);
   std::pair<size_t, size_t> max_operand(UOp u);
   std::string fresh(const char* prefix) { return prefix + std::to_string(++counter_); }
-  void statement(const Line& l);
+  void statement(const Line& l, const Linearized& program);
 
-  const Linearized* program_ = nullptr;
   UOpMap<std::string> names_;
   Bounds bounds_;
   std::string out_, expr_;

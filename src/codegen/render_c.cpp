@@ -60,11 +60,11 @@ class GuardedRenderer : public CRenderer {
                      memory_name(alloc), bytes));
   }
 
-  void cell(UOp index) override {
-    const UOp memory = memory_of(index);
+  void cell(const Cell& c) override {
+    const UOp memory = c.memory;
     const int64_t n = memory.shape()[0];
-    const Interval i = bounds().of(index.src(1));
-    if (!options_.check_bounds || (i.lo >= 0 && i.hi < n)) return CRenderer::cell(index);
+    const Interval i = bounds().of(c.index);
+    if (!options_.check_bounds || (i.lo >= 0 && i.hi < n)) return CRenderer::cell(c);
     if (n == 0) {
       append(fmt::format("(*({}*)uopc_nowhere(&(long long){{0}}))", type_name(memory.dtype())));
       return;
@@ -73,7 +73,7 @@ class GuardedRenderer : public CRenderer {
     append(bare ? "(&" : "");
     append(memory_name(memory));
     append(bare ? ")[uopc_check(" : "[uopc_check(");
-    value(index.src(1));
+    value(c.index);
     append(",");
     append_int(n);
     append(")]");

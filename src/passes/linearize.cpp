@@ -52,7 +52,6 @@ class Linearizer {
     std::vector<uint32_t> uses(n_), depth(n_);
     for (UOp u : order_)
       for (UOp s : u.src()) uses[at(s)]++;
-    out_.with_line = UOpMap<char>();
     for (size_t i = 0; i < n_; i++) {
       const UOp u = order_[i];
       if (u.is(Op::Buffer)) out_.params.push_back(u);
@@ -78,6 +77,7 @@ class Linearizer {
   void place() {
     scope_.assign(n_, kKernel);
     memory_.assign(n_, kNowhere);
+    std::vector<Cell> cells(n_);  // of an address
     loop_key_.assign(nest_.ranges.size(), 0);
     std::vector<char> used(n_);
     for (uint32_t i = 0; i < n_; i++) {
@@ -89,8 +89,14 @@ class Linearizer {
       }
       scope_[i] = nest_.innermost(inside);
       if (u.is(Op::Alloc)) memory_[i] = i;
-      if (u.is(Op::Index) || u.is(Op::After)) memory_[i] = memory_[at(u.src(0))];
+      if (u.is(Op::Alloc) || u.is(Op::Buffer)) cells[i].memory = u;
+      if (u.is(Op::Index) || u.is(Op::After)) {
+        memory_[i] = memory_[at(u.src(0))];
+        cells[i] = cells[at(u.src(0))];
+        if (u.is(Op::Index)) cells[i].index = u.src(1);
+      }
       if (!u.is(Op::Load) && !u.is(Op::Store)) continue;
+      out_.cells.emplace(u, cells[at(u.src(0))]);
       const uint32_t alloc = memory_[at(u.src(0))];
       if (alloc == kNowhere) continue;
       memory_[i] = alloc;

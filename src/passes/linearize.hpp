@@ -30,11 +30,19 @@ struct Line {
 // Such an expression is at most `kMaxInlineDepth` deep, so back ends may recurse over it.
 inline constexpr int kMaxInlineDepth = 200;
 
+// The cell that a LOAD or STORE reaches.
+struct Cell {
+  UOp memory;  // BUFFER or ALLOC
+  UOp index;   // flat, i32
+};
+
 struct Linearized {
   std::vector<Line> lines;
   std::vector<UOp> params;  // the BUFFERs, by slot
   bool has_line(UOp u) const { return with_line.contains(u); }
+  const Cell& cell(UOp load_or_store) const { return cells.at(load_or_store); }
   UOpMap<char> with_line;  // the values that have a name: LOADs and Alu lines
+  UOpMap<Cell> cells;      // of every LOAD and STORE
 };
 
 // Throws Error(Type) for a RANGE that no END closes, an END that is not innermost, and effects whose order is circular.
@@ -47,7 +55,8 @@ std::vector<std::vector<UOp>> scopes(std::span<const UOp> order);
 // null for other nodes.
 std::vector<UOp> loop_targets(std::span<const UOp> order);
 
-// The memory an address is in: the BUFFER or ALLOC below INDEX, AFTER and the movement ops.
+// The memory an address is in: the BUFFER or ALLOC below INDEX, AFTER and the movement ops. Walks them: for the LOADs and
+// STOREs of a program `Linearized::cell` knows.
 UOp memory_of(UOp address);
 
 }  // namespace uopc

@@ -26,6 +26,7 @@ void check_supported(const Opts& opts) {
 }
 
 void check_output(UOp value, UOp out) {
+  if (!out) fail("the output is an empty UOp");
   if (!out.is(Op::Buffer)) fail(fmt::format("the output is a BUFFER, not {}", describe(out)));
   if (out.dtype() != value.dtype())
     fail(fmt::format("a value of dtypes.{} does not go into {} of dtypes.{}", name(value.dtype()), describe(out),
@@ -71,6 +72,7 @@ UOp lower(UOp value, UOp out, const Opts& opts) {
 }
 
 UOp as_program(UOp root, const Opts& opts) {
+  if (!root) fail("an empty UOp is no program");
   if (root.is(Op::Sink)) {
     if (opts != Opts{}) fail(fmt::format("a loop program is not lowered: {} does not apply to it", to_string(opts)));
     return root;

@@ -64,7 +64,9 @@ void check_memory(UOp u) {
 
 class Verifier {
  public:
-  Verifier(UOp root, PipelineStage stage) : root_(root), stage_(stage), order_(toposort(root)) {
+  Verifier(UOp root, PipelineStage stage) : root_(root), stage_(stage) {
+    if (!root) fail("an empty UOp is no program");
+    order_ = toposort(root);
     for (UOp u : order_)
       if (u.is(Op::Range) && u.src(0).dtype() == DType::I32 && bounds_.of(u.src(0)).lo <= 0) may_skip_loops_ = true;
   }
@@ -181,7 +183,7 @@ class Verifier {
 
   const UOp root_;
   const PipelineStage stage_;
-  const std::vector<UOp> order_;
+  std::vector<UOp> order_;
   Bounds bounds_;
   bool may_skip_loops_ = false;  // some loop may run no times, and then never computes the indices in it
   std::map<int64_t, UOp> buffers_;

@@ -1,0 +1,75 @@
+#include <gtest/gtest.h>
+
+#include "golden.hpp"
+#include "program_text.hpp"
+
+namespace uopc {
+namespace {
+
+TEST(Opts, TextAsTheAppendixPrintsIt) {
+  EXPECT_EQ(to_string(Opts{}), "Opts(upcast={}, thread=None, unroll=1, tile={}, gpu=False, local={})");
+  for (const char* name : {"opts_cpu", "opts_gpu"}) {
+    std::string text = golden::read(name).at("opts");
+    text.pop_back();
+    EXPECT_EQ(to_string(parse_opts(text)), text);
+  }
+  Opts all;
+  all.upcast = {{1, 4}, {0, 2}};
+  all.thread = 0;
+  all.unroll = 8;
+  all.tile = {{2, 16}};
+  all.gpu = true;
+  all.local = {{0, 4}, {1, 32}};
+  EXPECT_EQ(to_string(all),
+            "Opts(upcast={0: 2, 1: 4}, thread=0, unroll=8, tile={2: 16}, gpu=True, local={0: 4, 1: 32})");
+  EXPECT_EQ(parse_opts(to_string(all)), all);
+}
+
+TEST(Opts, FieldsInAnyOrderMissingOnesDefault) {
+  EXPECT_EQ(parse_opts("Opts()"), Opts{});
+  EXPECT_EQ(parse_opts(" Opts( thread = None , unroll=1,) "), Opts{});
+  Opts some;
+  some.upcast = {{0, 2}};
+  some.thread = 1;
+  some.unroll = 4;
+  EXPECT_EQ(parse_opts("Opts(unroll=4, upcast={0: 2,}, thread=1)"), some);
+}
+
+TEST(Opts, Malformed) {
+  const auto error = [](std::string_view text) { return test::error_of([&] { parse_opts(text); }); };
+  EXPECT_EQ(error(""), "ParseError: Opts: it starts with 'Opts(' at column 1 of ''");
+  EXPECT_EQ(error("Opts"), "ParseError: Opts: '(' is missing at column 5 of 'Opts'");
+  EXPECT_EQ(error("Opts(upcast={0: 2}"), "ParseError: Opts: ',' is missing at column 19 of 'Opts(upcast={0: 2}'");
+  EXPECT_EQ(error("Opts(widen=2)"), "ParseError: Opts: there is no field 'widen' at column 12 of 'Opts(widen=2)'");
+  EXPECT_EQ(error("Opts(unroll=0)"), "ParseError: Opts: 0 is no factor: it is 1 or more at column 14 of 'Opts(unroll=0)'");
+  EXPECT_EQ(error("Opts(thread=-1)"), "ParseError: Opts: -1 is negative at column 15 of 'Opts(thread=-1)'");
+  EXPECT_EQ(error("Opts(unroll=2.5)"), "ParseError: Opts: ',' is missing at column 14 of 'Opts(unroll=2.5)'");
+  EXPECT_EQ(error("Opts(gpu=1)"), "ParseError: Opts: gpu is True or False at column 10 of 'Opts(gpu=1)'");
+  EXPECT_EQ(error("Opts(unroll=2, unroll=2)"),
+            "ParseError: Opts: unroll is given twice at column 22 of 'Opts(unroll=2, unroll=2)'");
+  EXPECT_EQ(error("Opts(tile={0: 2, 0: 4})"), "ParseError: Opts: axis 0 is given twice at column 22 of 'Opts(tile={0: 2, 0: 4})'");
+  EXPECT_EQ(error("Opts() x"), "ParseError: Opts: there is something behind the ')' at column 8 of 'Opts() x'");
+  EXPECT_EQ(error("Opts(unroll=99999999999999999999)"),
+            "ParseError: Opts: an integer is missing at column 33 of 'Opts(unroll=99999999999999999999)'");
+  const std::string whole = "Opts(upcast={0: 2}, thread=0, unroll=4, tile={}, gpu=False, local={})";
+  for (size_t n = 0; n < whole.size(); n++) EXPECT_TRUE(error(whole.substr(0, n)).starts_with("ParseError: ")) << n;
+}
+
+TEST(Opts, FieldsThatAreNotSupportedYetAreRefused) {
+  Graph g;
+  const UOp x = g.buffer(8, DType::F32, 0);
+  const auto error = [&](std::string_view text) { return test::error_of([&] { as_program(x, parse_opts(text)); }); };
+  EXPECT_EQ(error("Opts(upcast={0: 2})"), "NotImplementedError: Opts.upcast is not supported yet");
+  EXPECT_EQ(error("Opts(thread=0)"), "NotImplementedError: Opts.thread is not supported yet");
+  EXPECT_EQ(error("Opts(unroll=2)"), "NotImplementedError: Opts.unroll is not supported yet");
+  EXPECT_EQ(error("Opts(tile={0: 2})"), "NotImplementedError: Opts.tile is not supported yet");
+  EXPECT_EQ(error("Opts(gpu=True)"), "NotImplementedError: Opts.gpu is not supported yet");
+  EXPECT_EQ(error("Opts(local={0: 2})"), "NotImplementedError: Opts.local is not supported yet");
+  EXPECT_EQ(error("Opts()"), "");
+  EXPECT_EQ(test::error_of([&] { as_program(g.sink({}), parse_opts("Opts(unroll=2)")); }),
+            "UOpError: a loop program is not lowered: Opts(upcast={}, thread=None, unroll=2, tile={}, gpu=False, local={}) "
+            "does not apply to it");
+}
+
+}  // namespace
+}  // namespace uopc
