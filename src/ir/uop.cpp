@@ -61,12 +61,16 @@ void add_arg(Hash& h, const Arg& arg) {
 // ---- Graph ---------------------------------------------------------------------------------------------------------
 
 // Nodes and source lists live in an arena and need no destructor, so dropping a Graph of a million nodes is a loop over
-// blocks. The table is open addressing over the nodes' own hashes.
+// blocks. The table is open addressing; the hash stands beside the pointer, so a probe touches no other node's memory.
 struct Graph::Impl {
   std::pmr::monotonic_buffer_resource arena{64 << 10};
   std::deque<Shape> shapes;
   std::deque<Arg> args;
-  std::vector<const Node*> table = std::vector<const Node*>(64);
+  struct Slot {
+    const Node* node = nullptr;
+    uint32_t hash = 0;
+  };
+  std::vector<Slot> table = std::vector<Slot>(64);
   size_t count = 0;
   const Shape scalar;
   const Arg no_arg;
@@ -94,24 +98,24 @@ struct Graph::Impl {
     return *body_params.insert(body, std::move(params)).first;
   }
 
-  const Node** find(uint32_t hash, Op op, std::span<const UOp> src, const Arg& arg) {
+  Slot& find(uint32_t hash, Op op, std::span<const UOp> src, const Arg& arg) {
     const size_t mask = table.size() - 1;
     for (size_t i = hash & mask;; i = (i + 1) & mask) {
-      const Node* n = table[i];
-      if (!n ||
-          (n->hash == hash && n->op == op && std::ranges::equal(std::span(n->src, n->nsrc), src) && *n->arg == arg))
-        return &table[i];
+      const Node* n = table[i].node;
+      if (!n || (table[i].hash == hash && n->op == op && std::ranges::equal(std::span(n->src, n->nsrc), src) &&
+                 *n->arg == arg))
+        return table[i];
     }
   }
   void grow() {
-    std::vector<const Node*> old(table.size() * 2);
+    std::vector<Slot> old(table.size() * 2);
     old.swap(table);
     const size_t mask = table.size() - 1;
-    for (const Node* n : old) {
-      if (!n) continue;
-      size_t i = n->hash & mask;
-      while (table[i]) i = (i + 1) & mask;
-      table[i] = n;
+    for (const Slot& s : old) {
+      if (!s.node) continue;
+      size_t i = s.hash & mask;
+      while (table[i].node) i = (i + 1) & mask;
+      table[i] = s;
     }
   }
 };
@@ -138,16 +142,11 @@ UOp Graph::make(Op op, std::span<const UOp> src, Arg arg) {
   const uint32_t hash = h.value();
 
   Impl& g = *impl_;
-  const Node** place = g.find(hash, op, src, arg);
-  if (*place) return UOp(*place);
+  if (const Node* known = g.find(hash, op, src, arg).node) return UOp(known);
 
   const bool has_body = op == Op::Call && !src.empty();
   Inferred type = infer(op, src, arg, has_body ? std::span<const UOp>(g.params_of(src[0])) : std::span<const UOp>());
   if (g.count >= UINT32_MAX - 1) throw Error(ErrorCode::Run, "a Graph holds at most 2^32 - 2 nodes");
-  if ((g.count + 1) * 2 > g.table.size()) {
-    g.grow();
-    place = g.find(hash, op, src, arg);
-  }
   const bool shape_in_arg = type.shared && !std::ranges::any_of(src, [&](UOp s) { return &s.shape() == type.shared; });
   if (shape_in_arg) {  // `arg` is about to move
     type.fresh = *type.shared;
@@ -161,18 +160,19 @@ UOp Graph::make(Op op, std::span<const UOp> src, Arg arg) {
   UOp* src_place = static_cast<UOp*>(g.arena.allocate(src.size_bytes() + 1, alignof(UOp)));
   std::ranges::copy(src, src_place);
   void* memory = g.arena.allocate(sizeof(Node), alignof(Node));
-  *place = new (memory) Node{op,
-                             type.dtype,
-                             type.addrspace,
-                             static_cast<uint32_t>(g.count),
-                             hash,
-                             static_cast<uint32_t>(src.size()),
-                             src_place,
-                             shape,
-                             arg_place,
-                             this};
-  g.count++;
-  return UOp(*place);
+  const Node* node = new (memory) Node{op,
+                                       type.dtype,
+                                       type.addrspace,
+                                       static_cast<uint32_t>(g.count),
+                                       hash,
+                                       static_cast<uint32_t>(src.size()),
+                                       src_place,
+                                       shape,
+                                       arg_place,
+                                       this};
+  if (++g.count * 2 > g.table.size()) g.grow();
+  g.find(hash, op, src, *arg_place) = {node, hash};
+  return UOp(node);
 }
 
 UOp Graph::constant(Scalar v) {
