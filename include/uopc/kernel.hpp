@@ -40,7 +40,7 @@ struct BufferRef {
 };
 
 // What a kernel's code returns.
-enum class KernelStatus : int32_t { Ok = 0, IndexOutOfRange = 1, OutOfMemory = 2 };
+enum class KernelStatus : int32_t { Ok = 0, IndexOutOfRange = 1, OutOfMemory = 2, ParallelForFailed = 3 };
 
 // What a call tells beyond its status; the slot, index and size of one access when the status is IndexOutOfRange.
 struct KernelContext {

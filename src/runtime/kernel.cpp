@@ -1,0 +1,55 @@
+#include "uopc/kernel.hpp"
+
+#include <fmt/format.h>
+
+#include "runtime/check_buffers.hpp"
+#include "runtime/kernel_impl.hpp"
+
+namespace uopc {
+
+Kernel::Kernel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+
+const std::string& Kernel::name() const {
+  return impl_->name;
+}
+std::span<const KernelParam> Kernel::params() const {
+  return impl_->params;
+}
+KernelEntry Kernel::entry() const {
+  return impl_->entry;
+}
+size_t Kernel::code_bytes() const {
+  return impl_->code_bytes;
+}
+
+void Kernel::operator()(std::span<const BufferRef> buffers) const {
+  check_buffers(impl_->params, buffers);
+  constexpr size_t kFew = 16;
+  void* few[kFew];
+  std::vector<void*> many;
+  void** pointers = few;
+  if (buffers.size() > kFew) {
+    many.resize(buffers.size());
+    pointers = many.data();
+  }
+  for (size_t i = 0; i < buffers.size(); i++) pointers[i] = buffers[i].data;
+  KernelContext context;
+  std::string why;
+  switch (static_cast<KernelStatus>(impl_->entry(pointers, &context))) {
+    case KernelStatus::Ok:
+      return;
+    case KernelStatus::IndexOutOfRange:
+      why = fmt::format("index {} is out of range of slot {}, which has {} elements", context.index, context.slot,
+                        context.size);
+      break;
+    case KernelStatus::OutOfMemory:
+      why = "out of memory for its scratch arrays";
+      break;
+    case KernelStatus::ParallelForFailed:
+      why = "Options::parallel_for threw an exception";
+      break;
+  }
+  throw Error(ErrorCode::Run, fmt::format("kernel '{}': {}", impl_->name, why));
+}
+
+}  // namespace uopc
