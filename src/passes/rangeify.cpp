@@ -180,7 +180,10 @@ UOp Ctx::build_reduction(const Frame& f) {
   deps.insert(deps.end(), loop.ranges.begin(), loop.ranges.end());
   const UOp old = loop.acc.after(deps).index(zero).load();
   const UOp end = loop.acc.index(zero).store(graph_.make(op, {old, value})).end(loop.ranges);
-  return loop.acc.after({end}).index(zero).load();
+  // The simplifier may find that a step does not depend on the value before (a MAX with true): the last step stores the
+  // result all the same, but where there is none it is `init` that must have happened.
+  const bool runs = std::ranges::none_of(loop.ranges, [](UOp r) { return r.src(0).is_const(0); });
+  return (runs ? loop.acc.after({end}) : loop.acc.after({init, end})).index(zero).load();
 }
 
 std::pair<UOp, Ctx::TupleId> Ctx::next(Frame& f) {

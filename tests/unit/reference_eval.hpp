@@ -98,8 +98,10 @@ inline Data evaluate_shaped(UOp root, const Memory& buffers) {
           const Op op = u.arg<ReduceArg>().op;
           const int64_t inner = n ? static_cast<int64_t>(src(0).size()) / n : 0;
           for (int64_t i = 0; i < n; i++) {
+            // One element is itself: -0.0 stays.
             Scalar acc = op == Op::Max ? dtypes::min(u.dtype()) : dtypes::convert(0, u.dtype());
-            for (int64_t k = 0; k < inner; k++) {
+            if (inner == 1) acc = src(0)[static_cast<size_t>(i)];
+            for (int64_t k = 0; k < inner && inner > 1; k++) {
               const Scalar pair[] = {acc, src(0)[static_cast<size_t>(i * inner + k)]};
               acc = run_alu(op, u.dtype(), u.dtype(), pair);
             }
