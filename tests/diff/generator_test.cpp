@@ -1,0 +1,45 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "diff/doubles_eval.hpp"
+#include "diff/generator.hpp"
+
+namespace uopc::diff {
+namespace {
+
+TEST(Generator, SameSeedSameProgram) {
+  for (uint64_t seed = 0; seed < 50; seed++) {
+    Graph a, b;
+    const Sample x = random_graph(a, seed), y = random_graph(b, seed);
+    EXPECT_EQ(a.import(y.root), x.root) << seed;
+    ASSERT_EQ(x.inputs.size(), y.inputs.size());
+    for (size_t i = 0; i < x.inputs.size(); i++) EXPECT_EQ(x.inputs[i].data, y.inputs[i].data) << seed;
+  }
+}
+
+// The evaluator's two values must agree with each other, or one of them is wrong.
+TEST(Generator, ExactValuesLieWithinTheBoundOfTheDoubles) {
+  size_t elements = 0, known = 0;
+  for (uint64_t seed = 0; seed < 2000; seed++) {
+    Graph graph;
+    const Sample s = random_graph(graph, seed);
+    const Evaluated e = evaluate_doubles(s.root, s.inputs);
+    for (const Element& x : e.elements) {
+      elements++;
+      if (!x.known) continue;
+      known++;
+      if (x.value != x.value) {
+        EXPECT_NE(x.exact, x.exact) << "seed " << seed;
+      } else if (x.value != x.exact) {
+        EXPECT_LE(std::fabs(x.value - x.exact), error_bound(x, e.dtype)) << "seed " << seed << " exact " << x.exact;
+      }
+    }
+  }
+  EXPECT_GT(known, elements * 3 / 4);
+  RecordProperty("elements", std::to_string(elements));
+  RecordProperty("known", std::to_string(known));
+}
+
+}  // namespace
+}  // namespace uopc::diff
