@@ -33,7 +33,7 @@ UOp single_value(const Match& m) {
 
 // Past this many terms a product of a sum stays as it is: multiplying out a sum again and again would take time and
 // space quadratic in the program.
-constexpr int kMaxDistributedTerms = 16;
+constexpr int kMaxDistributedTerms = 8;
 
 std::vector<RuleGroup> make_rules() {
   const UPat x = var('x'), y = var('y'), z = var('z');

@@ -67,7 +67,7 @@ TEST_P(DeepChain, IsLinear) {
     vmin(s);
     vmax(u);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-    EXPECT_LT(took.count(), 20) << "not linear";
+    EXPECT_LT(took.count(), 60) << "not linear";  // quadratic would be hours
     RecordProperty("seconds", std::to_string(took.count()));
   });
 }

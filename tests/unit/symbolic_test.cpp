@@ -140,6 +140,15 @@ TEST(Simplify, FlatIndexTakenApartAndPutTogether) {
   CHECK_EXPR("(x // 4) * 4 + y + x % 4", kLowest, kHighest, "(x+y)");
 }
 
+TEST(Simplify, ZerosOfBothSignsInOneGraph) {
+  for (const bool negative_first : {false, true}) {
+    test::Exprs e;
+    if (negative_first) e("-0.0");
+    EXPECT_EQ(e.text(simplify(e("recip(0.0) + f"))), "(f+inf)");
+    EXPECT_EQ(e.text(simplify(e("recip(-0.0) + f"))), "(f+-inf)");
+  }
+}
+
 // Data may be anything: what holds for integers need not hold where i32 wraps.
 TEST(Simplify, LeavesDataThatMayWrap) {
   CHECK_EXPR("(x * 4) // 4", -536870912, 536870911, "((x*4)//4)");
