@@ -27,7 +27,7 @@ UOPC_API UOp simplify(UOp root);
 UOPC_API UOp inline_call(UOp call);
 
 // Inlines every CALL, pushes ALU ops through STACKs and resolves INDEX of a STACK by a constant, simplifying on the
-// way.
+// way. Of a graph with more than a million elements in all, ALU ops and movement stay as they are.
 UOPC_API UOp evaluate(UOp root);
 
 // A nested list of scalars, as `to_python` returns it.

@@ -140,21 +140,49 @@ UOp unwrap_stage(const Match& m) {
 
 }  // namespace
 
-const PatternMatcher& evaluate_rules() {
-  static const PatternMatcher rules = PatternMatcher({{"evaluate",
+namespace {
+
+// Elements of all values of a graph past which it is left to a program to compute them: one node an element costs a
+// hundred times as much.
+constexpr int64_t kMaxWork = 1 << 20;
+
+const PatternMatcher& inline_rules() {  // the graph gets no larger than its CALLs are when written out
+  static const PatternMatcher rules = PatternMatcher({{"inline",
                                                        {
                                                            {"inline-call", any_of({Op::Call}), inline_it},
-                                                           {"alu-through-stacks", any_of(kAlu), through_stacks},
                                                            {"index-of-stack", any_of({Op::Index}), index_of_stack},
-                                                           {"move-elements", any_of(kMovement), move_elements},
                                                            {"stage", node(Op::Stage, {var('x')}), unwrap_stage},
                                                        }}}) +
                                       symbolic_rules();
   return rules;
 }
 
+bool is_small(UOp root) {
+  int64_t work = 0;
+  for (UOp u : toposort(root)) {
+    double n = 1;
+    for (int64_t d : u.shape()) n *= static_cast<double>(d);
+    if (n > static_cast<double>(kMaxWork)) return false;
+    work += static_cast<int64_t>(n);
+  }
+  return work <= kMaxWork;
+}
+
+}  // namespace
+
+const PatternMatcher& evaluate_rules() {
+  static const PatternMatcher rules = PatternMatcher({{"elements",
+                                                       {
+                                                           {"alu-through-stacks", any_of(kAlu), through_stacks},
+                                                           {"move-elements", any_of(kMovement), move_elements},
+                                                       }}}) +
+                                      inline_rules();
+  return rules;
+}
+
 UOp evaluate(UOp root) {
-  return graph_rewrite(root, evaluate_rules());
+  const UOp inlined = graph_rewrite(root, inline_rules());
+  return is_small(inlined) ? graph_rewrite(inlined, evaluate_rules()) : inlined;
 }
 
 std::optional<PyValue> to_python(UOp u) {

@@ -87,10 +87,18 @@ TEST(Evaluate, WhatIsTooBigStaysAProgram) {
     return g.stack(parts);
   };
   for (int i = 0; i < 40; i++) u = doubled(u);
-  u = evaluate(u + u);  // two elements a level, whatever the level's size
+  EXPECT_TRUE(evaluate(u + u).is(Op::Add));
   EXPECT_THROW(to_python(u), Error);
+  std::vector<UOp> zeros(40, g.constant(0));
+  EXPECT_EQ(evaluate(u.index(zeros)), g.constant(1));
   for (int i = 0; i < 40; i++) u = doubled(u);
   EXPECT_THROW(to_python(u), Error);
+  // A long chain over many elements is left to a program.
+  std::vector<UOp> row;
+  for (int i = 0; i < 1000; i++) row.push_back(g.constant(i));
+  UOp chain = g.stack(row);
+  for (int i = 0; i < 10'000; i++) chain = chain * chain + chain;
+  EXPECT_TRUE(evaluate(chain).is(Op::Add));
 }
 
 }  // namespace
