@@ -50,12 +50,12 @@ Code CpuCompiler::compile(const Linearized& program, const std::string& name, Co
     EmittedModule emitted = emit_module(context, program, name, options_.emit, *target);
     code.uses_openmp = emitted.uses_openmp;
     verify_module(*emitted.module);
-    target->optimize(*emitted.module, emitted.straight_line);
+    target->optimize(*emitted.module, emitted.shape);
     if (form == CodeForm::Ir) {
       llvm::raw_string_ostream out(code.bytes);
       emitted.module->print(out, nullptr);
     } else {
-      code.bytes = target->emit(*emitted.module, form == CodeForm::Assembly, emitted.straight_line);
+      code.bytes = target->emit(*emitted.module, emitted.shape, form == CodeForm::Assembly);
     }
     if (!errors.empty()) throw Error(ErrorCode::Compile, "LLVM: " + errors);
   }

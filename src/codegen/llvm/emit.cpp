@@ -7,7 +7,6 @@
 #include "codegen/llvm/arith.hpp"
 #include "codegen/llvm/parallel.hpp"
 #include "codegen/llvm/regions.hpp"
-#include "codegen/llvm/target_cpu.hpp"
 #include "ir/bounds.hpp"
 #include "ir/walk.hpp"
 #include "llvm/IR/IRBuilder.h"
@@ -23,8 +22,11 @@ using llvm::BasicBlock;
 using llvm::Function;
 using llvm::Value;
 
-// Nodes in a function, and in a module that is still optimized.
-constexpr size_t kFunctionNodes = 4000, kOptimizedNodes = 20000;
+// Nodes in a function.
+constexpr size_t kFunctionNodes = 4000;
+
+// Iterations from which a loop is worth vectorizing.
+constexpr int64_t kLongLoop = 64;
 
 // Scratch on the stack of the thread that calls; the rest is on the heap.
 constexpr uint64_t kStackScratch = 64 << 10;
@@ -558,7 +560,10 @@ EmittedModule emit_module(llvm::LLVMContext& context, const Linearized& program,
   if (m.math.max_lanes == 16)
     for (auto& fn : *module)
       if (!fn.isDeclaration()) fn.addFnAttr("prefer-vector-width", "512");
-  return {std::move(module), regions.nodes > kOptimizedNodes, m.uses_openmp};
+  const bool long_loops = std::ranges::any_of(program.lines, [&](const Line& line) {
+    return line.kind == Line::Kind::Open && m.bounds.of(line.node.src(0)).hi >= kLongLoop;
+  });
+  return {std::move(module), {regions.nodes, long_loops}, m.uses_openmp};
 }
 
 }  // namespace uopc::codegen

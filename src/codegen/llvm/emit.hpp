@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "codegen/llvm/math.hpp"
+#include "codegen/llvm/target_cpu.hpp"
 #include "passes/linearize.hpp"
 
 namespace llvm {
@@ -17,8 +17,6 @@ class Module;
 }  // namespace llvm
 
 namespace uopc::codegen {
-
-class TargetCpu;
 
 // KernelContext::slot until an index was out of range; the entry sets it.
 inline constexpr int64_t kNoSlot = INT64_MIN;
@@ -32,7 +30,7 @@ struct EmitOptions {
 
 struct EmittedModule {
   std::unique_ptr<llvm::Module> module;
-  bool straight_line;  // so long that optimizing it would take too long
+  CodeShape shape;
   bool uses_openmp;
 };
 

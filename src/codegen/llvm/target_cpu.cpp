@@ -3,7 +3,10 @@
 #include <map>
 #include <mutex>
 
-#include "llvm/ADT/StringExtras.h"
+#include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/IR/Verifier.h"
@@ -16,10 +19,11 @@
 #include "llvm/TargetParser/Host.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
-#include "llvm/Transforms/Scalar/LICM.h"
-#include "llvm/Transforms/Scalar/LoopPassManager.h"
+#include "llvm/Transforms/Scalar/InstSimplifyPass.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
 #include "llvm/Transforms/Vectorize/LoopVectorize.h"
 #include "uopc/error.hpp"
 
@@ -97,8 +101,8 @@ void TargetCpu::prepare(llvm::Module& module) const {
   module.setDataLayout(machine_->createDataLayout());
 }
 
-void TargetCpu::optimize(llvm::Module& module, bool straight_line) {
-  if (opt_level_ <= 0 || straight_line) return;
+void TargetCpu::optimize(llvm::Module& module, const CodeShape& shape) {
+  if (opt_level_ <= 0 || shape.is_huge()) return;
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager components;
@@ -110,28 +114,35 @@ void TargetCpu::optimize(llvm::Module& module, bool straight_line) {
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, components, modules);
   if (opt_level_ >= 3) {
+    // The vectorizer looks for the vector forms by name; nothing calls them before.
+    llvm::SmallVector<llvm::GlobalValue*, 4> forms;
+    for (auto& fn : module)
+      if (fn.hasLocalLinkage() && fn.use_empty()) forms.push_back(&fn);
+    llvm::appendToCompilerUsed(module, forms);
     builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
+    llvm::removeFromUsedLists(module, [](llvm::Constant*) { return true; });
     return;
   }
-  llvm::FunctionPassManager early, vectorize;
-  early.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
-  early.addPass(llvm::EarlyCSEPass());
-  early.addPass(llvm::InstCombinePass());
-  early.addPass(llvm::SimplifyCFGPass());
-  vectorize.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
-  vectorize.addPass(llvm::LoopVectorizePass());
-  vectorize.addPass(llvm::EarlyCSEPass());
-  vectorize.addPass(llvm::InstCombinePass());
-  vectorize.addPass(llvm::SimplifyCFGPass());
-  for (auto& fn : module) {
-    if (fn.isDeclaration()) continue;
-    early.run(fn, functions);
-    if (opt_level_ >= 2 && !functions.getResult<llvm::LoopAnalysis>(fn).empty()) vectorize.run(fn, functions);
+  // Programs come with invariants hoisted and common parts shared: what is left to do is registers for scratch, the
+  // checks' control flow and the vectorizer's leavings.
+  llvm::FunctionPassManager passes;
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));
+  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  if (opt_level_ >= 2 && shape.has_loops) {
+    passes.addPass(llvm::LoopVectorizePass());
+    passes.addPass(llvm::InstSimplifyPass());
+    passes.addPass(llvm::SimplifyCFGPass());
   }
+  for (auto& fn : module)
+    if (!fn.isDeclaration()) passes.run(fn, functions);
 }
 
-std::string TargetCpu::emit(llvm::Module& module, bool assembly, bool straight_line) {
-  // A vector form of a math function that no loop took would be code that nobody calls.
+namespace {
+
+// A vector form of a math function that no loop took would be code that nobody calls.
+void remove_unused(llvm::Module& module) {
   for (bool again = true; again;) {
     again = false;
     for (auto it = module.begin(); it != module.end();) {
@@ -141,20 +152,96 @@ std::string TargetCpu::emit(llvm::Module& module, bool assembly, bool straight_l
       again = true;
     }
   }
+}
+
+// The function behind the entry has done its service, which was the noalias of its parameters. A function has a price
+// even when there is nothing in it.
+void inline_into_entry(llvm::Module& module) {
+  for (auto& fn : module) {
+    if (fn.isDeclaration() || fn.hasLocalLinkage()) continue;
+    llvm::SmallVector<llvm::CallBase*, 1> calls;
+    for (auto& block : fn)
+      for (auto& i : block)
+        if (auto* call = llvm::dyn_cast<llvm::CallBase>(&i);
+            call && call->getCalledFunction() && call->getCalledFunction()->hasLocalLinkage())
+          calls.push_back(call);
+    for (auto* call : calls) {
+      auto* callee = call->getCalledFunction();
+      if (!callee->hasOneUse()) continue;
+      callee->removeFnAttr(llvm::Attribute::NoInline);
+      llvm::InlineFunctionInfo info;
+      llvm::InlineFunction(*call, info);
+    }
+    return;
+  }
+}
+
+// Passes that find nothing to do in our code, or in short code nothing that pays.
+const void* const kUseless[] = {
+    &llvm::FuncletLayoutID,
+    &llvm::XRayInstrumentationID,
+    &llvm::FEntryInserterID,
+    &llvm::PatchableFunctionID,
+    &llvm::StackMapLivenessID,
+    &llvm::LiveDebugValuesID,
+    &llvm::RemoveRedundantDebugValuesID,
+    &llvm::StackFrameLayoutAnalysisPassID,
+    &llvm::ImplicitNullChecksID,
+    &llvm::RemoveLoadsIntoFakeUsesID,
+    &llvm::FixupStatepointCallerSavedID,
+    &llvm::LocalStackSlotAllocationID,
+    &llvm::MachineSanitizerBinaryMetadataID,
+    &llvm::StackColoringLegacyID,
+};
+const void* const kNotForShortCode[] = {
+    &llvm::EarlyTailDuplicateLegacyID, &llvm::TailDuplicateLegacyID,   &llvm::EarlyIfConverterLegacyID,
+    &llvm::MachineCombinerID,          &llvm::PostRAMachineSinkingID,  &llvm::ShrinkWrapID,
+    &llvm::StackSlotColoringID,        &llvm::OptimizePHIsLegacyID,    &llvm::MachineLateInstrsCleanupID,
+    &llvm::BranchFolderPassID,         &llvm::MachineBlockPlacementID, &llvm::MachineSinkingLegacyID,
+    &llvm::PeepholeOptimizerLegacyID,  &llvm::DetectDeadLanesID,       &llvm::RenameIndependentSubregsID,
+    &llvm::MachineCSELegacyID,         &llvm::MachineSchedulerID,      &llvm::PostRASchedulerID,
+    &llvm::PostMachineSchedulerID,     &llvm::MachineLICMID,
+};
+
+}  // namespace
+
+std::string TargetCpu::emit(llvm::Module& module, const CodeShape& shape, bool assembly) {
+  remove_unused(module);
+  const bool fast = shape.is_huge() || opt_level_ <= 0;
+  if (!fast) {
+    inline_into_entry(module);
+    remove_unused(module);
+  }
   const auto level = machine_->getOptLevel();
-  const bool fast = straight_line || opt_level_ <= 0;
   if (fast) machine_->setOptLevel(llvm::CodeGenOptLevel::None);
   machine_->setFastISel(fast);
   llvm::SmallVector<char, 0> bytes;
   {
+    // `addPassesToEmitFile` of LLVM, with passes left out.
     llvm::raw_svector_ostream out(bytes);
     llvm::legacy::PassManager passes;
-    const bool refused = machine_->addPassesToEmitFile(
-        passes, out, nullptr, assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile,
-        /*DisableVerify=*/true);
-    if (!refused) passes.run(module);
+    auto& machine = static_cast<llvm::CodeGenTargetMachineImpl&>(*machine_);
+    auto* config = machine.createPassConfig(passes);
+    config->setDisableVerify(true);
+    for (const void* id : kUseless) config->disablePass(id);
+    if (shape.is_small() && opt_level_ <= 2)
+      for (const void* id : kNotForShortCode) config->disablePass(id);
+    passes.add(config);
+    auto* info = new llvm::MachineModuleInfoWrapperPass(&machine);
+    passes.add(info);
+    const auto refuse = [&](bool refused) {
+      if (!refused) return;
+      machine_->setOptLevel(level);
+      throw Error(ErrorCode::Compile, "LLVM cannot generate code of this kind");
+    };
+    refuse(config->addISelPasses());
+    config->addMachinePasses();
+    config->setInitialized();
+    const auto type = assembly ? llvm::CodeGenFileType::AssemblyFile : llvm::CodeGenFileType::ObjectFile;
+    refuse(machine.addAsmPrinter(passes, out, nullptr, type, info->getMMI().getContext()));
+    passes.add(llvm::createFreeMachineFunctionPass());
+    passes.run(module);
     machine_->setOptLevel(level);
-    if (refused) throw Error(ErrorCode::Compile, "LLVM cannot write code of this kind");
   }
   return std::string(bytes.data(), bytes.size());
 }

@@ -13,6 +13,16 @@ class TargetMachine;
 
 namespace uopc::codegen {
 
+// What decides how much a module is worth optimizing.
+struct CodeShape {
+  size_t nodes = 0;       // of the program
+  bool has_loops = true;  // that run often enough to be worth vectorizing
+  // Optimizing code of this length takes longer than anyone waits; nothing but its generation is left then.
+  bool is_huge() const { return nodes > 20000; }
+  // Too short for the optional passes of code generation to earn their time, which is the same for any code.
+  bool is_small() const { return nodes <= 100; }
+};
+
 // Runs on one thread at a time; LLVM's TargetMachine is not shareable.
 class TargetCpu {
  public:
@@ -27,11 +37,11 @@ class TargetCpu {
   // Triple and data layout; before anything is emitted.
   void prepare(llvm::Module& module) const;
 
-  // Passes over the IR. `straight_line` modules, huge ones without a loop to gain from, get none.
-  void optimize(llvm::Module& module, bool straight_line);
+  // Passes over the IR.
+  void optimize(llvm::Module& module, const CodeShape& shape);
 
   // Code generation; the module is spent. Throws Error(Compile).
-  std::string emit(llvm::Module& module, bool assembly, bool straight_line);
+  std::string emit(llvm::Module& module, const CodeShape& shape, bool assembly);
 
  private:
   std::unique_ptr<llvm::TargetMachine> machine_;
