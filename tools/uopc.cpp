@@ -166,6 +166,9 @@ int run(int argc, char** argv) {
   } catch (const CLI::ParseError& e) {
     std::ostringstream out, err;
     const bool good = app.exit(e, out, err) == 0;
+    // CLI11 would only say that a command is missing.
+    if (app.get_subcommands().empty() && !good && app.remaining_size() > 0)
+      err.str(fmt::format("no command '{}'\nRun with --help for more information.\n", app.remaining().front()));
     std::fputs(err.str().c_str(), stderr);
     const int status = guarded([&] { write_output(out.str()); });
     return good ? status : kUsage;

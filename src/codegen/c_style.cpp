@@ -81,69 +81,82 @@ void CRenderer::line(std::string_view text) {
   out_ += '\n';
 }
 
-void CRenderer::value(UOp u) {
-  if (u.is_const()) return append(cconst(u.value(), u.dtype()));
-  if (const auto it = names_.find(u); it != names_.end()) return append(it->second);
-  alu(u);
-}
-
-// Where the text of an operand stands in the expression.
-std::pair<size_t, size_t> CRenderer::max_operand(UOp u) {
-  const size_t begin = expr_.size();
-  value(u);
-  if (expr_.size() - begin > kMaxRepeatedText) {
-    const std::string name = fresh("alu");
-    line(fmt::format("{} {} = {};", type_name(u.dtype()), name, std::string_view(expr_).substr(begin)));
-    expr_.resize(begin);
-    append(name);
-  }
-  return {begin, expr_.size() - begin};
-}
-
-void CRenderer::alu(UOp u) {
-  const DType d = u.dtype();
-  const auto infix = [&](const char* sign) {
-    append("(");
-    value(u.src(0));
-    append(sign);
-    value(u.src(1));
-    append(")");
+// An expression is at most kMaxInlineDepth deep, which is still too much for the stack of a caller's thread.
+struct CRenderer::Task {
+  enum class Kind : uint8_t {
+    Value,
+    Text,
+    Begin,   // of an operand of MAX
+    End,     // of that operand, which gets a name if its text is too long to be repeated
+    Choose,  // between the two operands, whose texts are repeated
   };
+  Kind kind;
+  UOp u = {};
+  const char* text = nullptr;
+
+  Task(UOp u) : kind(Kind::Value), u(u) {}
+  Task(const char* text) : kind(Kind::Text), text(text) {}
+  Task(Kind kind, UOp u) : kind(kind), u(u) {}
+};
+
+void CRenderer::value(UOp root) {
+  std::vector<Task> tasks{root};
+  std::vector<size_t> marks;  // begin and size of operands of MAX
+  while (!tasks.empty()) {
+    const Task t = tasks.back();
+    tasks.pop_back();
+    switch (t.kind) {
+      case Task::Kind::Text: append(t.text); break;
+      case Task::Kind::Value:
+        if (t.u.is_const()) {
+          append(cconst(t.u.value(), t.u.dtype()));
+        } else if (const auto it = names_.find(t.u); it != names_.end()) {
+          append(it->second);
+        } else {
+          const std::vector<Task> parts = alu(t.u);
+          tasks.insert(tasks.end(), parts.rbegin(), parts.rend());
+        }
+        break;
+      case Task::Kind::Begin: marks.push_back(expr_.size()); break;
+      case Task::Kind::End: {
+        const size_t begin = marks.back();
+        if (expr_.size() - begin > kMaxRepeatedText) {
+          const std::string name = fresh("alu");
+          line(fmt::format("{} {} = {};", type_name(t.u.dtype()), name, std::string_view(expr_).substr(begin)));
+          expr_.resize(begin);
+          append(name);
+        }
+        marks.push_back(expr_.size() - begin);
+        break;
+      }
+      case Task::Kind::Choose: {
+        const size_t* m = marks.data() + marks.size() - 4;
+        append(")?" + expr_.substr(m[0], m[1]) + ":" + expr_.substr(m[2], m[3]) + ")");
+        marks.resize(marks.size() - 4);
+        break;
+      }
+    }
+  }
+}
+
+// The text of an ALU op around its operands.
+std::vector<CRenderer::Task> CRenderer::alu(UOp u) {
+  const DType d = u.dtype();
+  const auto infix = [&](const char* sign) { return std::vector<Task>{"(", u.src(0), sign, u.src(1), ")"}; };
   const auto call = [&](const char* function) {
-    append(function);
-    append(d == DType::F32 ? "f(" : "(");
-    value(u.src(0));
-    append(")");
+    return std::vector<Task>{function, d == DType::F32 ? "f(" : "(", u.src(0), ")"};
   };
   // C's division truncates: it is floor division where neither side is negative.
   const auto divide = [&](const char* sign, const char* helper) {
     const UOp a = u.src(0), b = u.src(1);
-    const Interval numerator = bounds_.of(a);
-    if (numerator.lo >= 0 && b.is_const() && b.value().as_int() > 0) return infix(sign);
-    append(helper);
-    append("(");
-    value(a);
-    append(",");
-    value(b);
-    append(")");
+    if (bounds_.of(a).lo >= 0 && b.is_const() && b.value().as_int() > 0) return infix(sign);
+    return std::vector<Task>{helper, a, ",", b, ")"};
   };
   switch (u.op()) {
-    case Op::Cast:
-      append("((");
-      append(type_name(d));
-      append(")(");
-      value(u.src(0));
-      return append("))");
+    case Op::Cast: return {"((", type_name(d), ")(", u.src(0), "))"};
     case Op::Recip:
-      if (d == DType::F32) {
-        append("(1.0f/");
-      } else {
-        append("((");
-        append(type_name(d));
-        append(")1.0f/");
-      }
-      value(u.src(0));
-      return append(")");
+      if (d == DType::F32) return {"(1.0f/", u.src(0), ")"};
+      return {"((", type_name(d), ")1.0f/", u.src(0), ")"};
     case Op::Exp2: return call("exp2");
     case Op::Log2: return call("log2");
     case Op::Sqrt: return call("sqrt");
@@ -152,29 +165,15 @@ void CRenderer::alu(UOp u) {
     case Op::Mul: return infix("*");
     case Op::CmpLt: return infix("<");
     case Op::CmpNe: return infix("!=");
-    case Op::FloorDiv: return divide("/", "floordiv_i32");
-    case Op::FloorMod: return divide("%", "floormod_i32");
+    case Op::FloorDiv: return divide("/", "floordiv_i32(");
+    case Op::FloorMod: return divide("%", "floormod_i32(");
     case Op::Max: {
-      append("((");
-      const auto [a, a_size] = max_operand(u.src(0));
-      append(">");
-      const auto [b, b_size] = max_operand(u.src(1));
-      append(")?");
-      expr_ += expr_.substr(a, a_size);
-      append(":");
-      expr_ += expr_.substr(b, b_size);
-      return append(")");
+      using Kind = Task::Kind;
+      const UOp a = u.src(0), b = u.src(1);
+      return {"((", {Kind::Begin, a}, a, {Kind::End, a}, ">", {Kind::Begin, b}, b, {Kind::End, b}, {Kind::Choose, u}};
     }
-    case Op::Where:
-      append("(");
-      value(u.src(0));
-      append("?");
-      value(u.src(1));
-      append(":");
-      value(u.src(2));
-      return append(")");
-    default:
-      throw Error(ErrorCode::NotImplemented, fmt::format("{} has no C text", name(u.op())));
+    case Op::Where: return {"(", u.src(0), "?", u.src(1), ":", u.src(2), ")"};
+    default: throw Error(ErrorCode::NotImplemented, fmt::format("{} has no C text", name(u.op())));
   }
 }
 
@@ -192,7 +191,7 @@ void CRenderer::statement(const Line& l, const Linearized& program) {
     case Line::Kind::Close: return close_loop(u);
     case Line::Kind::Barrier: return barrier(u);
     case Line::Kind::Load: cell(program.cell(u)); return define("val");
-    case Line::Kind::Alu: alu(u); return define("alu");
+    case Line::Kind::Alu: value(u); return define("alu");
     case Line::Kind::Store:
       cell(program.cell(u));
       append(" = ");

@@ -48,8 +48,8 @@ class CRenderer {
   Bounds& bounds() { return bounds_; }
 
  private:
-  void alu(UOp u);
-  std::pair<size_t, size_t> max_operand(UOp u);
+  struct Task;
+  std::vector<Task> alu(UOp u);
   std::string fresh(const char* prefix) { return prefix + std::to_string(++counter_); }
   void statement(const Line& l, const Linearized& program);
 

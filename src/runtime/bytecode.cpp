@@ -115,14 +115,64 @@ class Assembler {
     emit({.code = kStores[by_dtype(u.src(1).dtype())], .a = index, .b = memory, .c = value(u.src(1))});
   }
 
-  // The register of `u`, computed here where it has none. Linearize bounds how deep an expression is.
-  uint32_t value(UOp u) {
+  // The register that has the value of `u` already; nothing where it is still to be computed.
+  std::optional<uint32_t> known(UOp u) {
+    while (u.is(Op::After)) u = u.src(0);
     if (u.is_const()) return constant(u);
     if (const auto it = registers_.find(u); it != registers_.end()) return it->second;
-    if (u.is(Op::After)) return value(u.src(0));
-    if (program_.has_line(u) || u.is(Op::Range))
-      throw Error(ErrorCode::Internal, fmt::format("{} is used before its line", name(u.op())));
-    return alu(u);
+    if (const auto it = temporaries_.find(u); it != temporaries_.end()) return it->second;
+    return std::nullopt;
+  }
+
+  // The register of `root`, computed here, with what it is made of, where it has none. What has no line of its own is
+  // forgotten again: another line may be one that this one does not come before.
+  uint32_t value(UOp root) {
+    if (const auto r = known(root)) return *r;
+    std::vector<UOp> stack = {root}, made;
+    while (!stack.empty()) {
+      const UOp u = stack.back();
+      if (known(u)) {
+        stack.pop_back();
+        continue;
+      }
+      if (program_.has_line(u) || u.is(Op::Range))
+        throw Error(ErrorCode::Internal, fmt::format("{} is used before its line", name(u.op())));
+      const size_t before = stack.size();
+      push_unknown_sources(u, stack);
+      if (stack.size() > before) continue;
+      temporaries_.emplace(u, operation(u));
+      made.push_back(u);
+      stack.pop_back();
+    }
+    const uint32_t result = *known(root);
+    for (UOp u : made) temporaries_.erase(u);
+    return result;
+  }
+
+  // A line of its own: `u` is not looked up, only its sources are.
+  uint32_t alu(UOp u) {
+    check_scalar(u);
+    std::vector<UOp> made;
+    for (UOp s : u.src())
+      if (!known(s)) {
+        temporaries_.emplace(s, value(s));
+        made.push_back(s);
+      }
+    const uint32_t result = operation(u);
+    for (UOp s : made) temporaries_.erase(s);
+    return result;
+  }
+
+  void check_scalar(UOp u) {
+    if (u.is(Op::Wmma)) throw Error(ErrorCode::NotImplemented, "WMMA in the interpreter");
+    if (!kAlu.has(u.op())) type_error(fmt::format("{} is no part of a loop program", name(u.op())));
+    if (!u.shape().empty()) type_error(fmt::format("{} of a loop program must be a scalar", name(u.op())));
+  }
+
+  void push_unknown_sources(UOp u, std::vector<UOp>& stack) {
+    check_scalar(u);
+    for (size_t i = u.src().size(); i-- > 0;)
+      if (!known(u.src(i))) stack.push_back(u.src(i));
   }
 
   uint32_t constant(UOp u) {
@@ -138,19 +188,15 @@ class Assembler {
     return it->second;
   }
 
-  uint32_t alu(UOp u) {
-    if (u.is(Op::Wmma)) throw Error(ErrorCode::NotImplemented, "WMMA in the interpreter");
-    if (!kAlu.has(u.op())) type_error(fmt::format("{} is no part of a loop program", name(u.op())));
-    if (!u.shape().empty()) type_error(fmt::format("{} of a loop program must be a scalar", name(u.op())));
-    if (u.is(Op::Cast)) return cast(u.src(0).dtype(), u.dtype(), value(u.src(0)));
-    if (u.is(Op::Where)) {
-      const uint32_t condition = value(u.src(0)), a = value(u.src(1)), b = value(u.src(2));
-      return emit_value(Code::Where, a, b, condition);
-    }
+  // Emits the op of `u`, whose sources have registers.
+  uint32_t operation(UOp u) {
+    const auto source = [&](size_t i) { return *known(u.src(i)); };
+    if (u.is(Op::Cast)) return cast(u.src(0).dtype(), u.dtype(), source(0));
+    if (u.is(Op::Where)) return emit_value(Code::Where, source(1), source(2), source(0));
     const DType d = u.src(0).dtype();
     const bool real = is_float(d), half = d == DType::F16, boolean = d == DType::Bool;
-    const uint32_t a = value(u.src(0));
-    const uint32_t b = u.src().size() > 1 ? value(u.src(1)) : 0;
+    const uint32_t a = source(0);
+    const uint32_t b = u.src().size() > 1 ? source(1) : 0;
     const auto pick = [&](Code f, Code h) { return emit_value(half ? h : f, a, b); };
     switch (u.op()) {
       case Op::Add:
@@ -206,7 +252,7 @@ class Assembler {
 
   const Linearized& program_;
   Bytecode out_;
-  UOpMap<uint32_t> registers_, memories_;
+  UOpMap<uint32_t> registers_, memories_, temporaries_;
   std::map<int32_t, uint32_t> constants_;  // by their bits
   std::vector<Loop> loops_;
 };

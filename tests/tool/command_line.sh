@@ -256,7 +256,7 @@ for command in print type eval c llvm asm run; do
   matches 0 "Example:.*uopc $command " '^$' $command --help
 done
 matches 0 'Subcommands:.*print.*type.*eval.*c .*llvm.*asm.*run' '^$' --help
-matches 2 '^$' '.' frobnicate
+matches 2 '^$' "^no command 'frobnicate'" frobnicate
 matches 2 '^$' 'subcommand is required'
 matches 2 '^$' 'F is required' print
 matches 2 '^$' 'F is required' run --in 0=x.npy
