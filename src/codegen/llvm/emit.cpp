@@ -107,7 +107,7 @@ class FunctionEmitter {
   Value* compute(UOp u);  // the same of an ALU op that is not looked up
   Value* wide(UOp u);     // an i32 as i64
   Value* compute_wide(UOp u);
-  Value* address(UOp u);
+  Value* address(UOp load_or_store);
   llvm::Type* memory_type(DType d) { return d == DType::Bool ? b_.getInt8Ty() : value_type(m_.context, d); }
   // A word at the top of the function, zero at first.
   Value* make_word(llvm::Type* type, const char* name) {
@@ -330,7 +330,7 @@ void FunctionEmitter::emit_lines() {
         break;
       case Line::Kind::Load: {
         const llvm::Align align(itemsize(u.dtype()));
-        Value* v = b_.CreateAlignedLoad(memory_type(u.dtype()), address(u.src(0)), align);
+        Value* v = b_.CreateAlignedLoad(memory_type(u.dtype()), address(u), align);
         // Any byte but 0 is true in a buffer of the caller's.
         if (u.dtype() == DType::Bool) v = b_.CreateICmpNE(v, b_.getInt8(0));
         define(u, v);
@@ -340,7 +340,7 @@ void FunctionEmitter::emit_lines() {
         const UOp v = u.src(1);
         Value* x = value(v);
         if (v.dtype() == DType::Bool) x = b_.CreateZExt(x, b_.getInt8Ty());
-        b_.CreateAlignedStore(x, address(u.src(0)), llvm::Align(itemsize(v.dtype())));
+        b_.CreateAlignedStore(x, address(u), llvm::Align(itemsize(v.dtype())));
         break;
       }
       case Line::Kind::Open:
@@ -475,15 +475,11 @@ Value* FunctionEmitter::compute_wide(UOp u) {
   return nonnegative ? b_.CreateZExt(v, b_.getInt64Ty(), "", /*IsNonNeg=*/true) : b_.CreateSExt(v, b_.getInt64Ty());
 }
 
-Value* FunctionEmitter::address(UOp u) {
-  UOp index;
-  for (; u.is(Op::Index) || u.is(Op::After); u = u.src(0))
-    if (u.is(Op::Index) && u.src().size() > 1) index = u.src(1);
-  if (!(u.is(Op::Buffer) || u.is(Op::Alloc)) || !index)
-    throw Error(ErrorCode::Internal, "an address in a loop program is not an INDEX into a BUFFER or an ALLOC");
-  const auto& arg = u.arg<ParamArg>();
+Value* FunctionEmitter::address(UOp load_or_store) {
+  const auto& [memory, index] = m_.program.cell(load_or_store);
+  const auto& arg = memory.arg<ParamArg>();
   Value* i = wide(index);
-  Value* p = lookup(u);
+  Value* p = lookup(memory);
   auto* constant = llvm::dyn_cast<llvm::ConstantInt>(i);
   if (!constant || !constant->isZero()) p = b_.CreateInBoundsGEP(memory_type(arg.dtype), p, i);
   if (!m_.options.check_bounds) return p;
@@ -553,7 +549,7 @@ EmittedModule emit_module(llvm::LLVMContext& context, const Linearized& program,
   m.written.resize(program.params.size());
   for (const auto& line : program.lines) {
     if (line.kind != Line::Kind::Store) continue;
-    if (const unsigned* i = m.buffer_index.find(memory_of(line.node.src(0)))) m.written[*i] = 1;
+    if (const unsigned* i = m.buffer_index.find(program.cell(line.node).memory)) m.written[*i] = 1;
   }
   emit_entry(m, emit_region(m, 0));
   // Some CPUs with registers of 512 bits prefer half of them unless they are told.

@@ -36,16 +36,20 @@ class Finder {
   size_t leaves(const Line& line, Visit&& visit) {
     if (line.kind == Line::Kind::Alloc || line.kind == Line::Kind::Close) return 0;
     size_t nodes = 1;
-    const auto src = line.node.src();
-    stack_.assign(src.rbegin(), src.rend());
+    if (line.kind == Line::Kind::Load || line.kind == Line::Kind::Store) {
+      const Cell& cell = program_.cell(line.node);
+      stack_.assign({cell.memory, cell.index});
+      if (line.kind == Line::Kind::Store) stack_.push_back(line.node.src(1));
+    } else {
+      const auto src = line.node.src();
+      stack_.assign(src.rbegin(), src.rend());
+    }
     while (!stack_.empty()) {
       const UOp u = stack_.back();
       stack_.pop_back();
       if (u.is_const()) continue;
       if (u.is(Op::Buffer) || u.is(Op::Alloc) || u.is(Op::Range) || program_.has_line(u)) {
         visit(u);
-      } else if (u.is(Op::After)) {
-        stack_.push_back(u.src(0));
       } else {
         nodes++;
         stack_.insert(stack_.end(), u.src().rbegin(), u.src().rend());
