@@ -551,7 +551,8 @@ EmittedModule emit_module(llvm::LLVMContext& context, const Linearized& program,
     if (line.kind != Line::Kind::Store) continue;
     if (const unsigned* i = m.buffer_index.find(program.cell(line.node).memory)) m.written[*i] = 1;
   }
-  emit_entry(m, emit_region(m, 0));
+  const RegionFunction body = emit_region(m, 0);
+  emit_entry(m, body);
   // Some CPUs with registers of 512 bits prefer half of them unless they are told.
   if (m.math.max_lanes == 16)
     for (auto& fn : *module)
@@ -559,7 +560,7 @@ EmittedModule emit_module(llvm::LLVMContext& context, const Linearized& program,
   const bool long_loops = std::ranges::any_of(program.lines, [&](const Line& line) {
     return line.kind == Line::Kind::Open && m.bounds.of(line.node.src(0)).hi >= kLongLoop;
   });
-  return {std::move(module), {regions.nodes, long_loops}, m.uses_openmp};
+  return {std::move(module), {regions.nodes, body.may_report, long_loops}, m.uses_openmp};
 }
 
 }  // namespace uopc::codegen

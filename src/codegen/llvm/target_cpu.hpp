@@ -15,12 +15,13 @@ namespace uopc::codegen {
 
 // What decides how much a module is worth optimizing.
 struct CodeShape {
-  size_t nodes = 0;       // of the program
-  bool has_loops = true;  // that run often enough to be worth vectorizing
+  size_t nodes = 0;         // of the program
+  bool has_checks = false;  // and with them branches in its loops
+  bool has_loops = true;    // that run often enough to be worth vectorizing
   // Optimizing code of this length takes longer than anyone waits; nothing but its generation is left then.
   bool is_huge() const { return nodes > 20000; }
   // Too short for the optional passes of code generation to earn their time, which is the same for any code.
-  bool is_small() const { return nodes <= 100; }
+  bool is_small() const { return nodes <= 100 && !has_checks; }
 };
 
 // Runs on one thread at a time; LLVM's TargetMachine is not shareable.
