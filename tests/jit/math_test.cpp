@@ -18,9 +18,9 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 // Distance of `got` from the exact `want` in units of the last place of the f32 nearest to it.
 double ulp_error(float got, double want) {
   const float nearest = static_cast<float>(want);
+  if (got == nearest) return 0.5;  // at most
   if (std::isnan(want) || std::isnan(got)) return std::isnan(want) && std::isnan(got) ? 0 : kInf;
   if (std::isinf(nearest) || std::isinf(got)) {
-    if (got == nearest) return 0;
     // Just below the overflow threshold either is within an ulp.
     const double max = std::numeric_limits<float>::max();
     return std::abs(std::abs(want) - max) <= std::ldexp(1.0, 104) && std::signbit(got) == std::signbit(nearest) ? 1
