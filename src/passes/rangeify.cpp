@@ -166,19 +166,15 @@ void Ctx::open_reduction(Frame& f) {
 }
 
 UOp Ctx::build_reduction(const Frame& f) {
-  UOp value = result(f.u.src(0), f.inner);
+  const UOp value = result(f.u.src(0), f.inner);
   const Loop& loop = loops_[f.loop];
   if (loop.ranges.empty()) return value;
   const Op op = f.u.arg<ReduceArg>().op;
   const DType d = f.u.dtype();
-  const UOp identity = graph_.constant(op == Op::Max ? dtypes::min(d) : Scalar(0), d);
-  // Over nothing the value does not matter, but a step that bounds make constant (the maximum of anything and true) would
-  // stand outside the empty loop, and run.
-  const Shape& shape = f.u.src(0).shape();
-  if (!is_float(d) && std::ranges::find(shape, 0) != shape.end()) value = identity;
   const UOp zero = graph_.constant(0);
   std::vector<UOp> outer;
   for (uint32_t idx : sets_.members(facts(f.at).open)) outer.push_back(ranges_[idx]);
+  const UOp identity = graph_.constant(op == Op::Max ? dtypes::min(d) : Scalar(0), d);
   const UOp init = loop.acc.after(outer).index(zero).store(identity);
   std::vector<UOp> deps{init};
   deps.insert(deps.end(), loop.ranges.begin(), loop.ranges.end());
