@@ -205,7 +205,8 @@ Element unary(Op op, const Element& a, DType d, double exact) {
       if (is_nan(a.value)) return single(exact, NAN, 0);
       if (std::isinf(a.value)) return single(exact, 0, 0);
       if (std::fabs(a.value) <= e) return unknown(exact);  // also of an exact 0, whose sign is not kept
-      return monotone(a, d, exact, [](double x) { return 1 / x; });
+      const Element r = monotone(a, d, exact, [](double x) { return 1 / x; });
+      return std::isinf(r.value) ? unknown(exact) : r;  // x * (1 / y) may become x / y, which need not overflow
     }
     case Op::Sqrt:
       return monotone(a, d, exact, [](double x) { return std::sqrt(x); });
