@@ -247,15 +247,21 @@ class Maker {
 
   UOp arithmetic(DType d, const Shape& shape, int depth) {
     if (d == DType::Bool) {
+      if (fills_.size() < 6 && rng_.percent(8)) {  // which of them are NaN
+        const UOp a = view(new_buffer(DType::F32, elements(shape), {Fill::Kind::Special}), shape);
+        return a.ne(a);
+      }
       const int64_t k = rng_.below(10);
       if (k < 8) {
         const DType from = random_dtype();
-        const UOp a = make(from, shape, depth), b = make(from, shape, depth);
+        const UOp a = make(from, shape, depth), b = rng_.percent(8) ? a : make(from, shape, depth);
         return k < 4 ? a.lt(b) : a.ne(b);
       }
       const UOp a = make(d, shape, depth), b = make(d, shape, depth);
       return k == 8 ? a.max(b) : rng_.percent(50) ? a * b : a + b;
     }
+    if (is_float(d) && fills_.size() < 6 && rng_.percent(5))  // a zero that changes its sign twice
+      return -view(new_buffer(d, elements(shape), {Fill::Kind::Small}), shape) + 0.0;
     if (d == DType::I32 && rng_.percent(40)) {
       const UOp a = make(d, shape, depth), b = divisor(shape, depth);
       return rng_.percent(50) ? a.floordiv(b) : a.floormod(b);

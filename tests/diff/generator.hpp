@@ -23,6 +23,9 @@ struct Sample {
   std::vector<Input> inputs;  // every BUFFER that `root` reaches, by slot
 };
 
+// What the suite runs: seeds from 0 on.
+inline constexpr uint64_t kGraphs = 2000, kLoops = 1600;
+
 class Rng {  // splitmix64
  public:
   explicit Rng(uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 0x2545F4914F6CDD1Du) {}

@@ -4,6 +4,7 @@
 
 #include "diff/doubles_eval.hpp"
 #include "diff/generator.hpp"
+#include "diff/harness.hpp"
 
 namespace uopc::diff {
 namespace {
@@ -16,6 +17,32 @@ TEST(Generator, SameSeedSameProgram) {
     ASSERT_EQ(x.inputs.size(), y.inputs.size());
     for (size_t i = 0; i < x.inputs.size(); i++) EXPECT_EQ(x.inputs[i].data, y.inputs[i].data) << seed;
   }
+}
+
+// What the tests in diff_test.cpp run.
+TEST(Generator, EachOpDtypeAndRankOccursOften) {
+  Coverage coverage;
+  for (uint64_t seed = 0; seed < kGraphs; seed++) {
+    Graph graph;
+    coverage.add(random_graph(graph, seed).root);
+  }
+  for (uint64_t seed = 0; seed < kLoops; seed++) {
+    Graph graph;
+    coverage.add(random_loops(graph, seed).root);
+  }
+  EXPECT_GE(coverage.programs, 2000);
+  const OpSet none{Op::Param, Op::Call, Op::Barrier, Op::Wmma};
+  for (int op = 0; op < kOpCount; op++) {
+    if (none.has(static_cast<Op>(op))) continue;
+    EXPECT_GE(coverage.ops[op], 100) << name(static_cast<Op>(op));
+  }
+  for (DType d : {DType::Bool, DType::I32, DType::F32, DType::F16}) {
+    EXPECT_GE(coverage.dtypes[static_cast<int>(d)], 1000) << name(d);
+    for (Op op : {Op::Add, Op::Mul, Op::Max, Op::Where, Op::Cast, Op::Stack, Op::Index, Op::Reshape, Op::Expand,
+                  Op::Permute, Op::Shrink, Op::Reduce, Op::Stage})
+      EXPECT_GE(coverage.op_dtype[static_cast<int>(op)][static_cast<int>(d)], 50) << name(op) << " " << name(d);
+  }
+  for (int rank = 0; rank <= 4; rank++) EXPECT_GE(coverage.ranks[rank], 1000) << rank;
 }
 
 // The evaluator's two values must agree with each other, or one of them is wrong.

@@ -102,6 +102,7 @@ struct Net::Unit {
 
 Net::Net(NetOptions options) : options_(std::move(options)) {
   if (!options_.lower) options_.lower = [](UOp value, UOp out) { return lower(value, out); };
+  if (!options_.simplify) options_.simplify = [](UOp program) { return simplify(program); };
   if (!options_.for_back_ends) options_.for_back_ends = [](UOp program) { return program; };
 }
 Net::~Net() = default;
@@ -216,6 +217,18 @@ void Net::compare_in_bounds(const Unit& unit, const char* back_end, const Conten
   }
 }
 
+// A program that was written as loops has not been simplified yet.
+void Net::compare_simplified(const Sample& sample, const Unit& unit) {
+  Unit simplified = unit_of(sample, options_.simplify(unit.program), unit.label + " simplified");
+  if (!interpret_unit(simplified)) return;
+  const Contents got = simplified.after;
+  for (size_t p = 0; p < got.size(); p++) {
+    const auto original = std::ranges::find(unit.params, simplified.params[p].slot, &KernelParam::slot);
+    simplified.after[p] = unit.after[static_cast<size_t>(original - unit.params.begin())];
+  }
+  compare(simplified, "interpreter", got);
+}
+
 void Net::strict_jit(const Unit& unit) {
   if (!options_.jit) return;
   try {
@@ -271,6 +284,7 @@ void Net::add_loops(const Sample& sample) {
   Unit unit = unit_of(sample, sample.root, " (loops)");
   check_properties(sample.root, sample.root, unit);
   if (!interpret_unit(unit)) return;
+  compare_simplified(sample, unit);
   strict_jit(unit);
   // Sums of small integers are exact in any order, but for those of f16.
   if (std::ranges::none_of(toposort(sample.root), [](UOp u) { return u.dtype() == DType::F16; }))

@@ -40,8 +40,9 @@ struct Coverage {
 
 struct NetOptions {
   bool c = true, jit = true;
-  // The step under test. A test of the net puts something wrong in its place.
+  // The steps under test. A test of the net puts something wrong in their place.
   std::function<UOp(UOp value, UOp out)> lower;
+  std::function<UOp(UOp program)> simplify;
   // What the JIT and C get in place of the program that the interpreter runs.
   std::function<UOp(UOp program)> for_back_ends;
 };
@@ -71,6 +72,7 @@ class Net {
   Unit unit_of(const Sample& sample, UOp program, const std::string& label);
   bool interpret_unit(Unit& unit);
   void compare_with_exact(const Unit& unit, const Evaluated& truth, int64_t out_slot);
+  void compare_simplified(const Sample& sample, const Unit& unit);
   void strict_jit(const Unit& unit);
   void fast_jit(const Unit& unit, const Evaluated* truth, int64_t out_slot);
   void check_properties(UOp root, UOp program, const Unit& unit);

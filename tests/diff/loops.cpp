@@ -1,4 +1,5 @@
 // Random loop programs, each one of the forms that are written by hand.
+#include <algorithm>
 #include <map>
 
 #include "diff/generator.hpp"
@@ -107,7 +108,7 @@ class LoopMaker {
     UOp i = constant(rng_.below(size));
     for (const Axis& a : axes) {
       if (rng_.percent(20)) continue;
-      const UOp term = rng_.percent(20) ? a.range.floordiv(rng_.between(1, 4)) : a.range;
+      const UOp term = rng_.percent(20) ? (a.range * rng_.between(-2, 2)).floordiv(rng_.between(1, 4)) : a.range;
       i = i + term * rng_.between(-3, 5);
     }
     return i.floormod(size);
@@ -154,22 +155,36 @@ class LoopMaker {
       return k == 0 ? a.lt(b) : k == 1 ? a.ne(b) : k == 2 ? a.lt(b) * a.ne(b) : a.lt(b).max(b.lt(a));
     }
     const UOp a = sub(d);
-    switch (rng_.below(d == DType::I32 ? 6 : 4)) {
+    switch (rng_.below(d == DType::I32 ? 8 : 4)) {
       case 0:
         return a + sub(d);
       case 1:
         return a * (rng_.percent(50) ? literal(d) : operand(d, leaves));
-      case 2:
-        return a.max(sub(d));
+      case 2: {
+        // The simplifier puts a constant on the right, which MAX of zeros tells apart: the constant stands there
+        // already.
+        const UOp b = sub(d);
+        return is_variable(a) ? a.max(b) : b.max(a);
+      }
       case 3: {
         const UOp twice = a + literal(d);  // used twice: a value with a name
-        return twice.max(twice * literal(d));
+        return is_variable(a) ? twice.max(twice * literal(d)) : twice + a;
       }
       case 4:
-        return a.floordiv(rng_.percent(75) ? rng_.between(1, 9) : rng_.between(-5, -1));
+        return a.floordiv(divisor());
+      case 5:
+        return a.floormod(divisor());
+      case 6:
+        return rng_.percent(50) ? a.floordiv(divisor()).floordiv(divisor()) : a.floormod(divisor()).floormod(divisor());
       default:
-        return a.floormod(rng_.percent(75) ? rng_.between(1, 9) : rng_.between(-5, -1));
+        return a.floormod(divisor()).floordiv(divisor());
     }
+  }
+
+  int64_t divisor() { return rng_.percent(75) ? rng_.between(1, 9) : rng_.between(-5, -1); }
+
+  static bool is_variable(UOp u) {
+    return std::ranges::any_of(toposort(u), [](UOp s) { return s.is(Op::Load) || s.is(Op::Range); });
   }
 
   UOp output(DType d, const std::vector<Axis>& axes) { return buffer(d, std::max<int64_t>(1, steps(axes))); }
