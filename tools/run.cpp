@@ -31,6 +31,7 @@ class Runner {
       kernel_ = engine.compile(root, opts);
       params_.assign(kernel_->params().begin(), kernel_->params().end());
     } else {
+      if (!root.is(Op::Sink)) verify(root, PipelineStage::Graph);
       program_ = as_program(root, opts);
       params_ = program_params(program_);
     }

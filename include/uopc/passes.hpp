@@ -44,7 +44,8 @@ UOPC_API UOp pad(UOp x, std::span<const std::pair<int64_t, int64_t>> before_afte
 UOPC_API UOp flip_axis(UOp x, int64_t axis);
 
 // What the type checker leaves out and lowering needs: sizes not negative, no void data, indices within i32, scalar
-// pointers. Throws Error(Type) that names the node.
+// pointers. Also refuses what surely is a mistake: a divisor that is the constant 0. Throws Error(Type) that names the
+// node.
 UOPC_API void verify(UOp root, PipelineStage stage);
 
 // The loop program that writes shaped value `value` into BUFFER `out` in row-major order: a SINK.

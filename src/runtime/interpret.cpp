@@ -12,6 +12,7 @@
 
 #include "ir/half.hpp"
 #include "passes/linearize.hpp"
+#include "passes/verify.hpp"
 #include "runtime/bytecode.hpp"
 #include "runtime/check_buffers.hpp"
 #include "uopc/error.hpp"
@@ -243,7 +244,7 @@ void interpret(UOp program, std::span<const BufferRef> buffers) {
                 fmt::format("the interpreter runs loop programs (root SINK), not a {}; as_program makes "
                             "one of a shaped graph",
                             name(program.op())));
-  verify(program, PipelineStage::Loops);
+  verify_structure(program, PipelineStage::Loops);
   const std::vector<KernelParam> params = program_params(program);
   check_buffers(params, buffers);
   Bytecode bytecode = assemble(linearize(program));

@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "codegen/render_c.hpp"
+#include "passes/verify.hpp"
 #include "runtime/check_buffers.hpp"
 #include "runtime/files.hpp"
 #include "runtime/sha256.hpp"
@@ -182,7 +183,7 @@ class TeamSize {
 }  // namespace
 
 void run_c(UOp program, std::span<const BufferRef> buffers, const Options& options) {
-  verify(program, PipelineStage::Loops);
+  verify_structure(program, PipelineStage::Loops);
   const std::vector<KernelParam> params = program_params(program);
   check_buffers(params, buffers);
   Options with_flags = options;

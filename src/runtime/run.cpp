@@ -33,7 +33,7 @@ PyValue run(UOp root) {
                   fmt::format("cannot evaluate: the graph reads BUFFER slot {}", v.arg<ParamArg>().slot));
   if (u.dtype() == DType::Void)
     throw Error(ErrorCode::Type, fmt::format("cannot evaluate: {} is an effect and has no value", name(u.op())));
-  verify_structure(u, PipelineStage::Graph);
+  verify(u, PipelineStage::Graph);
   const int64_t n = count_elements(u.shape());
   if (n > kMaxListed || u.shape().size() > kMaxRank)
     throw Error(ErrorCode::Type, fmt::format("cannot evaluate: shape {} has more than {} elements or {} axes",

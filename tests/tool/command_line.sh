@@ -146,6 +146,11 @@ expect 0 '[1.0, 0.333251953125]' '' eval - <<<'%0 = stack 1.0, 3.0
 expect 0 '-2147483648' '' eval - <<<'%0 = floordiv -2147483648, -1'
 expect 1 '' 'UOpError: FLOORDIV by the constant 0' eval - <<<'%0 = floordiv 5, 0'
 expect 1 '' 'UOpError: cannot evaluate: the graph reads BUFFER slot 0' eval double.uir
+# A divisor of 0: a mistake where it is written down, the value 0 where data or a loop program has it.
+printf '%s\n' '%0 = buffer 1 : dtype=i32 slot=0' '%1 = floormod %0, 0' >by_zero.uir
+printf '%s\n' '%0 = buffer 1 : dtype=i32 slot=0' '%1 = mul %0, 0' '%2 = floormod %0, %1' >by_made_zero.uir
+printf '%s\n' '%0 = buffer 1 : dtype=i32 slot=0' '%1 = index %0, 0' '%2 = load %1' '%3 = floordiv %2, 0' \
+  '%4 = buffer 1 : dtype=i32 slot=1' '%5 = index %4, 0' '%6 = store %5, %3' '%7 = sink %6' >loop_by_zero.uir
 matches 1 '^$' '^UOpError: cannot evaluate: ' eval gather.uir
 
 # ---- c, llvm, asm ----------------------------------------------------------------------------------------------------
@@ -168,6 +173,9 @@ for backend in jit c interp; do
   b=(--backend $backend)
   expect 0 '[[2.0, 8.0], [4.0, 10.0], [6.0, 12.0]]' '' run double.uir --in 0=x.npy "${b[@]}"
   expect 0 '[[2.0, 8.0], [4.0, 10.0], [6.0, 12.0]]' '' run double.uir --in 0=flat.npy "${b[@]}"
+  expect 1 '' 'UOpError: FLOORMOD by the constant 0' run by_zero.uir --in 0=three.npy "${b[@]}"
+  expect 0 '[0]' '' run by_made_zero.uir --in 0=three.npy "${b[@]}"
+  expect 0 '[0]' '' run loop_by_zero.uir --in 0=three.npy "${b[@]}"
   expect 0 '[[2.0, 8.0], [4.0, 10.0], [6.0, 12.0]]' '' run "${b[@]}" --in 0=x.npy double.uir
   expect 0 '[[2.0, 8.0], [4.0, 10.0], [6.0, 12.0]]' '' run - --in 0=x.npy "${b[@]}" <double.uir
   expect 0 '' '' run double.uir --in 0=x.npy --out out.npy "${b[@]}" && same out.npy y.npy
