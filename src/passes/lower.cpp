@@ -15,7 +15,7 @@ namespace {
 void check_supported(const Opts& opts) {
   const Opts plain;
   const auto refuse = [](const char* field) {
-    throw Error(ErrorCode::NotImplemented, fmt::format("Opts.{} is not supported yet", field));
+    throw Error(ErrorCode::NotImplemented, fmt::format("Opts.{} is not yet supported", field));
   };
   if (opts.upcast != plain.upcast) refuse("upcast");
   if (opts.thread != plain.thread) refuse("thread");

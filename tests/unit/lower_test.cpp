@@ -23,7 +23,7 @@ TEST_P(GoldenLower, C) {
     Graph g;
     const UOp value = parse(g, c.at("uir"));
     const std::string error = test::error_of([&] { as_program(value, parse_opts(c.at("opts"))); });
-    EXPECT_EQ(error, "NotImplementedError: Opts.upcast is not supported yet");
+    EXPECT_EQ(error, "NotImplementedError: Opts.upcast is not yet supported");
     return;
   }
   EXPECT_EQ(c_of(c.at("uir")), c.at("lower_c"));

@@ -59,12 +59,12 @@ TEST(Opts, FieldsThatAreNotSupportedYetAreRefused) {
   Graph g;
   const UOp x = g.buffer(8, DType::F32, 0);
   const auto error = [&](std::string_view text) { return test::error_of([&] { as_program(x, parse_opts(text)); }); };
-  EXPECT_EQ(error("Opts(upcast={0: 2})"), "NotImplementedError: Opts.upcast is not supported yet");
-  EXPECT_EQ(error("Opts(thread=0)"), "NotImplementedError: Opts.thread is not supported yet");
-  EXPECT_EQ(error("Opts(unroll=2)"), "NotImplementedError: Opts.unroll is not supported yet");
-  EXPECT_EQ(error("Opts(tile={0: 2})"), "NotImplementedError: Opts.tile is not supported yet");
-  EXPECT_EQ(error("Opts(gpu=True)"), "NotImplementedError: Opts.gpu is not supported yet");
-  EXPECT_EQ(error("Opts(local={0: 2})"), "NotImplementedError: Opts.local is not supported yet");
+  EXPECT_EQ(error("Opts(upcast={0: 2})"), "NotImplementedError: Opts.upcast is not yet supported");
+  EXPECT_EQ(error("Opts(thread=0)"), "NotImplementedError: Opts.thread is not yet supported");
+  EXPECT_EQ(error("Opts(unroll=2)"), "NotImplementedError: Opts.unroll is not yet supported");
+  EXPECT_EQ(error("Opts(tile={0: 2})"), "NotImplementedError: Opts.tile is not yet supported");
+  EXPECT_EQ(error("Opts(gpu=True)"), "NotImplementedError: Opts.gpu is not yet supported");
+  EXPECT_EQ(error("Opts(local={0: 2})"), "NotImplementedError: Opts.local is not yet supported");
   EXPECT_EQ(error("Opts()"), "");
   EXPECT_EQ(test::error_of([&] { as_program(g.sink({}), parse_opts("Opts(unroll=2)")); }),
             "UOpError: a loop program is not lowered: Opts(upcast={}, thread=None, unroll=2, tile={}, gpu=False, local={}) "
