@@ -13,10 +13,12 @@
 namespace uopc {
 namespace {
 
-[[noreturn]] void fail(const std::string& message) { throw Error(ErrorCode::Type, message); }
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::Type, message);
+}
 
-// An item is a node (its place in the order) or a loop (order.size() + its number); it stands directly in one scope, the
-// kernel or a loop. Nodes that print nothing are items too: they carry the order from what they depend on to what
+// An item is a node (its place in the order) or a loop (order.size() + its number); it stands directly in one scope,
+// the kernel or a loop. Nodes that print nothing are items too: they carry the order from what they depend on to what
 // depends on them. Only constants, BUFFERs and RANGEs need no place.
 class Linearizer {
  public:
@@ -26,6 +28,7 @@ class Linearizer {
     check_closed();
     name_values();
     place();
+    check_races();
     connect();
     sort();
     emit();
@@ -106,6 +109,22 @@ class Linearizer {
     // Shared memory belongs to the whole kernel.
     for (uint32_t i = 0; i < n_; i++)
       if (order_[i].is(Op::Alloc) && order_[i].addrspace() == AddrSpace::Shared) scope_[i] = kKernel;
+  }
+
+  // A thread has the ALLOCs of its own loop body. One outside is common to all threads, and a cell of it that does not
+  // depend on the THREAD loop is written by all of them.
+  void check_races() const {
+    for (uint32_t i = 0; i < n_; i++) {
+      const UOp u = order_[i];
+      if (!u.is(Op::Store) || memory_[i] == kNowhere) continue;
+      const std::vector<uint32_t>& varies = nest_.sets.members(nest_.inside[at(out_.cell(u).index)]);
+      for (uint32_t s = scope_[i]; s != scope_[memory_[i]] && s != kKernel; s = nest_.parent[s])
+        if (nest_.ranges[s].arg<RangeArg>().kind == AxisType::Thread && !std::ranges::binary_search(varies, s))
+          fail(
+              fmt::format("all threads of {} store to one cell of {}, which is declared outside that loop: order its "
+                          "first STORE after the RANGE, or index it by the RANGE",
+                          describe(nest_.ranges[s]), describe(order_[memory_[i]])));
+    }
   }
 
   // `from` before `to`, where they meet: `to` itself or the loop around it, in the innermost scope common to both.

@@ -387,5 +387,23 @@ TEST(LinearizeStress, ManyStatementsInManyLoops) {
   EXPECT_LT(run(20'000), 60 * run(2000) + 0.1);
 }
 
+// An accumulator that stands outside a THREAD loop: every thread would add to the same cell.
+TEST(Linearize, AThreadedStoreToOneCommonCellIsRefused) {
+  const auto row_sums = [](const char* init_after, const char* kind) {
+    return std::string("%in = buffer 32 : slot=0\n%out = buffer 4 : slot=1\n%i = range 4 : idx=0 kind=") + kind +
+           "\n%k = range 8 : idx=1 kind=reduce\n%acc = alloc 1 : slot=0\n%a0 = after %acc" + init_after +
+           "\n%p0 = index %a0, 0\n%init = store %p0, 0.0\n%a1 = after %acc, %init, %i, %k\n%p1 = index %a1, 0\n"
+           "%old = load %p1\n%row = mul %i, 8\n%flat = add %row, %k\n%pin = index %in, %flat\n%x = load %pin\n"
+           "%new = add %old, %x\n%p2 = index %acc, 0\n%put = store %p2, %new\n%sum = end %put, %k\n"
+           "%a3 = after %acc, %sum\n%p3 = index %a3, 0\n%v = load %p3\n%po = index %out, %i\n%so = store %po, %v\n"
+           "%done = end %so, %i\n%z = sink %done\n";
+  };
+  EXPECT_EQ(c_error(row_sums("", "thread")),
+            "UOpError: all threads of RANGE idx=0 kind=thread store to one cell of ALLOC slot=0, which is declared outside "
+            "that loop: order its first STORE after the RANGE, or index it by the RANGE");
+  EXPECT_EQ(c_error(row_sums("", "loop")), "");
+  EXPECT_EQ(c_error(row_sums(", %i", "thread")), "");
+}
+
 }  // namespace
 }  // namespace uopc
