@@ -60,7 +60,10 @@ class Runner {
 using Data = std::vector<std::byte>;
 
 void check_fits(const SlotFile& in, const NpyArray& array, DType dtype, int64_t size) {
-  if (array.dtype != dtype || array.size() != size)
+  if (array.dtype != dtype)
+    fail(fmt::format("--in {}={}: the elements are {}, but it is {}", *in.slot, in.file, numpy_name(array.dtype),
+                     describe(*in.slot, dtype, size)));
+  if (array.size() != size)
     fail(fmt::format("--in {}={}: {} elements of {} do not fit {}", *in.slot, in.file, array.size(),
                      numpy_name(array.dtype), describe(*in.slot, dtype, size)));
 }

@@ -21,7 +21,7 @@ constexpr int kFailed = 1, kUsage = 2;
 constexpr const char* kFileHelp = "A .uir file, or - for standard input";
 constexpr const char* kOptsHelp =
     "How to map a shaped graph onto loops: \"Opts(upcast={0: 2}, thread=0, unroll=4)\"; fields in any order, missing "
-    "ones keep their default";
+    "ones keep their default. Only Opts() is supported yet";
 
 // Everything the command line says.
 struct CommandLine {
@@ -56,23 +56,21 @@ void declare(CLI::App& app, CommandLine& line) {
       "Errors go to standard error as \"ParseError: ...\" and the like; the exit status is then 1, and 2 for a wrong "
       "command line.\n'uopc COMMAND --help' shows the options of a command and an example.");
 
-  add_program(add_command(app, "print", "Print a program in canonical form", "uopc print softmax.uir"), line);
+  add_program(add_command(app, "print", "Print a program in canonical form", "uopc print rowsum.uir"), line);
   add_program(add_command(app, "type", "Print the type of a program's value",
-                          "uopc type softmax.uir\n  dtype=f32 shape=(3, 4) addrspace=ALU"),
+                          "uopc type rowsum.uir\n  dtype=f32 shape=(3,) addrspace=ALU"),
               line);
   add_program(add_command(app, "eval", "Print the value of a program that reads no buffer, as Python would",
                           "echo '%0 = add 1, 2' | uopc eval -\n  3"),
               line);
 
-  CLI::App* c =
-      add_command(app, "c", "Print the C text of a program", "uopc c --opts 'Opts(thread=0, upcast={1: 4})' gemm.uir");
+  CLI::App* c = add_command(app, "c", "Print the C text of a program", "uopc c --prelude gemm.uir >gemm.c");
   add_program(c, line);
   c->add_flag("--prelude", line.prelude, "Print the #includes and helpers too, so that the text compiles");
   c->add_option("--opts", line.opts, kOptsHelp)->type_name("S");
   for (const auto& [name, what, example] :
-       {std::tuple{"llvm", "Print the LLVM IR of a program", "uopc llvm gemm.uir | opt -S -O3"},
-        {"asm", "Print the machine code of a program as assembly text",
-         "uopc asm --opts 'Opts(upcast={1: 16})' gemm.uir"}}) {
+       {std::tuple{"llvm", "Print the LLVM IR of a program", "uopc llvm gemm.uir | opt-22 -S -O3"},
+        {"asm", "Print the machine code of a program as assembly text", "uopc asm --strict-float gemm.uir"}}) {
     CLI::App* command = add_command(app, name, what, example);
     add_program(command, line);
     add_code_options(command, line);

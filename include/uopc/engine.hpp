@@ -16,18 +16,18 @@ using ParallelBody = void (*)(void* context, int64_t begin, int64_t end);
 using ParallelFor = std::function<void(int64_t n, ParallelBody body, void* context)>;
 
 struct UOPC_API Options {
-  int threads = 0;            // of a THREAD loop; 0: as many as the OpenMP runtime gives
-  ParallelFor parallel_for;   // runs THREAD loops in place of OpenMP; must be callable from any thread
-  bool strict_float = false;  // no reassociation, no contraction: the order of operations is the program's
-  bool check_bounds = true;   // indices that bounds analysis cannot prove are checked when they are used
-  std::string cpu;            // LLVM's name of the target CPU; empty: the host's
-  int opt_level = 2;          // 0: fastest to compile .. 3: LLVM's whole -O3 pipeline
+  int threads = 0;             // of a THREAD loop; 0: as many as the OpenMP runtime gives
+  ParallelFor parallel_for{};  // runs THREAD loops in place of OpenMP; must be callable from any thread
+  bool strict_float = false;   // no reassociation, no contraction: the order of operations is the program's
+  bool check_bounds = true;    // indices that bounds analysis cannot prove are checked when they are used
+  std::string cpu{};           // LLVM's name of the target CPU; empty: the host's
+  int opt_level = 2;           // 0: fastest to compile .. 3: LLVM's whole -O3 pipeline
 
   // The reference path: C text through the system compiler (A.8).
   std::string cc = "gcc";
   std::string cflags =
       "-O3 -march=native -fopenmp -ffp-contract=fast -fassociative-math -fno-signed-zeros -fno-trapping-math";
-  std::string c_cache_dir;  // of compiled .so files; empty: a directory of its own, removed with the last Program
+  std::string c_cache_dir{};  // of compiled .so files; empty: a directory of its own, removed with the last Program
 
   // The defaults, with CC, CFLAGS and UOPC_CACHE of the environment (A.8; the cache defaults to ~/.cache/uopc). The
   // only place that reads the environment.

@@ -4,8 +4,11 @@
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
+#include <optional>
+#include <ranges>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "uopc/dtype.hpp"
@@ -22,21 +25,26 @@ struct KernelParam {
   bool read, written;
 };
 
-// Memory that the caller owns. Needs the alignment of its element type only.
+// Memory that the caller owns. Needs the alignment of its element type only. Made of a pointer and a size, or of any
+// contiguous container: std::vector, std::array, std::span, an array of C.
 struct BufferRef {
   void* data = nullptr;
   size_t bytes = 0;
   bool writable = true;
+  std::optional<DType> dtype;  // of a container of float, int32_t or bool; nothing: whatever the kernel takes
 
   BufferRef() = default;
   BufferRef(void* data, size_t bytes) : data(data), bytes(bytes) {}
   BufferRef(const void* data, size_t bytes) : data(const_cast<void*>(data)), bytes(bytes), writable(false) {}
-  template <class T, size_t N>
-  BufferRef(std::span<T, N> s) : BufferRef(s.data(), s.size_bytes()) {}
-  template <class T>
-  BufferRef(std::vector<T>& v) : BufferRef(std::span(v)) {}
-  template <class T>
-  BufferRef(const std::vector<T>& v) : BufferRef(std::span(v)) {}
+  template <class R>
+  requires(std::ranges::contiguous_range<R>&& std::ranges::sized_range<R>) BufferRef(R&& r)
+      : BufferRef(std::ranges::data(r), std::ranges::size(r) * sizeof(*std::ranges::data(r))) {
+    using T = std::remove_cvref_t<decltype(*std::ranges::data(r))>;
+    static_assert(!std::is_arithmetic_v<T> || sizeof(T) <= 4, "no dtype has elements of this type (double, int64_t)");
+    if constexpr (std::is_same_v<T, float>) dtype = DType::F32;
+    if constexpr (std::is_same_v<T, int32_t>) dtype = DType::I32;
+    if constexpr (std::is_same_v<T, bool>) dtype = DType::Bool;
+  }
 };
 
 // What a kernel's code returns.
@@ -56,13 +64,16 @@ using KernelEntry = int32_t (*)(void* const* buffers, KernelContext* context);
 class UOPC_API Kernel {
  public:
   struct Impl;
+  Kernel() = default;  // empty: may only be assigned to, tested, or called, which throws Error(Run)
   explicit Kernel(std::shared_ptr<const Impl> impl);
+  explicit operator bool() const { return impl_ != nullptr; }
 
   const std::string& name() const;
   std::span<const KernelParam> params() const;  // by slot, lowest first
 
-  // One buffer per parameter, at least as large as it. Throws Error(Run) when their number or a size is wrong, a
-  // written one is const or overlaps another, an index is out of range (Options::check_bounds), or memory ran out.
+  // One buffer per parameter, in the order of `params()`, at least as large as it. Throws Error(Run) when their number,
+  // a size or a dtype is wrong, a written one is const or overlaps another, an index is out of range
+  // (Options::check_bounds), or memory ran out.
   void operator()(std::span<const BufferRef> buffers) const;
   void operator()(std::initializer_list<BufferRef> buffers) const {
     (*this)(std::span(buffers.begin(), buffers.size()));

@@ -1,4 +1,5 @@
-// How a kernel is mapped onto the machine (A.7).
+// How a kernel is mapped onto the machine (A.7). Lowering takes only the default `Opts()` yet; any other field is an
+// Error(NotImplemented).
 #pragma once
 #include <cstdint>
 #include <map>

@@ -52,7 +52,8 @@ UOPC_API void verify(UOp root, PipelineStage stage);
 UOPC_API UOp lower(UOp value, UOp out, const Opts& opts = {});
 
 // A loop program (root SINK) as it is; a shaped graph lowered into a fresh output BUFFER whose slot is the number of
-// the graph's buffers. Throws Error(Type) where that slot is taken.
+// the graph's buffers. Throws Error(Type) where that slot is taken. Parameters go by slot, so the
+// output comes last when the inputs are numbered from 0.
 UOPC_API UOp as_program(UOp root, const Opts& opts = {});
 
 // C text of a loop program (root SINK), prelude included.

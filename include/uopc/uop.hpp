@@ -2,7 +2,8 @@
 //
 // A `Graph` owns nodes; a `UOp` is a handle of one pointer, valid as long as its Graph. Equal (op, sources, arg)
 // give the same node, so `==` on handles is equality of programs. Every node is type-checked when it is made (A.3): a
-// malformed one throws Error(Type) and is never seen.
+// malformed one throws Error(Type) and is never seen. What that leaves open (negative sizes, what an END closes)
+// `verify` (passes.hpp) checks before a program is compiled or run.
 //
 // Thread-safety: reading nodes is safe from any thread. Making nodes in one Graph is not; two Graphs never share state.
 #pragma once
@@ -110,7 +111,8 @@ class UOPC_API UOp {
   explicit operator bool() const { return node_ != nullptr; }
   friend bool operator==(UOp a, UOp b) { return a.node_ == b.node_; }  // the same program, not an element-wise test
 
-  // Builders. A scalar operand becomes a constant of this node's dtype and shape (`const_like`).
+  // Builders. A scalar operand becomes a constant of this node's dtype and shape (`const_like`): 2.5 is 2 beside an
+  // i32. Shapes must agree; `broadcast_to` makes them (only .uir text broadcasts by itself).
   UOp const_like(Scalar v) const;
   UOp cast(DType d) const;  // itself when the dtype already matches
   UOp alu(Op op, std::span<const UOp> more = {}) const;
@@ -208,6 +210,20 @@ UOPC_WITH_SCALAR(<=)
 UOp operator&&(UOp, UOp) = delete;
 UOp operator||(UOp, UOp) = delete;
 
+// Loop programs. A sum of 8 floats, the accumulator set to 0 in every turn of the outer loop and read after the inner
+// one:
+//
+//   UOp i = g.range_(4, 0, AxisType::Thread), k = g.range_(8, 1, AxisType::Reduce);   // idx: lower is outer
+//   UOp acc = g.alloc(1, DType::F32, 0), zero = g.constant(0);
+//   UOp init = acc.after({i}).index(zero).store(g.constant(0.0));                     // after(i): inside the loop of i
+//   UOp old = acc.after({init, k}).index(zero).load();
+//   UOp sum = acc.index(zero).store(old + in.index(i * 8 + k).load()).end({k});
+//   UOp done = out.index(i).store(acc.after({sum}).index(zero).load()).end({i});
+//   UOp program = g.sink({done});
+//
+// AFTER is the only order between a write and a read of the same memory. A node stands inside every RANGE it depends on
+// that no END on the way closed.
+
 // ---- graphs --------------------------------------------------------------------------------------------------------
 
 class UOPC_API Graph {
@@ -232,10 +248,13 @@ class UOPC_API Graph {
   UOp buffer(int64_t size, DType d, int64_t slot);
   UOp alloc(int64_t size, DType d, int64_t slot, std::optional<AddrSpace> space = {});
   UOp stack(std::span<const UOp> parts);
+  UOp stack(std::initializer_list<UOp> parts) { return stack(std::span(parts.begin(), parts.size())); }
   UOp range_(UOp end, int64_t idx, AxisType kind = AxisType::Loop);
   UOp range_(int64_t end, int64_t idx, AxisType kind = AxisType::Loop);
   UOp barrier(std::span<const UOp> deps);
+  UOp barrier(std::initializer_list<UOp> deps) { return barrier(std::span(deps.begin(), deps.size())); }
   UOp sink(std::span<const UOp> effects);
+  UOp sink(std::initializer_list<UOp> effects) { return sink(std::span(effects.begin(), effects.size())); }
 
   // The same program in this Graph; `root` may belong to another one.
   UOp import(UOp root);

@@ -51,10 +51,13 @@ void check_overlap(std::span<const KernelParam> params, std::span<const BufferRe
 
 void check_buffers(std::span<const KernelParam> params, std::span<const BufferRef> buffers) {
   if (params.size() != buffers.size())
-    fail(fmt::format("the kernel takes {} buffers, {} were given", params.size(), buffers.size()));
+    fail(fmt::format("the kernel takes {} buffers and was given {}", params.size(), buffers.size()));
   for (size_t i = 0; i < params.size(); i++) {
     const KernelParam& p = params[i];
     const uint64_t want = byte_count(p);
+    if (buffers[i].dtype.value_or(p.dtype) != p.dtype)
+      fail(fmt::format("the buffer of slot {} holds {}; the kernel takes {}", p.slot, name(*buffers[i].dtype),
+                       name(p.dtype)));
     if (buffers[i].bytes < want)
       fail(fmt::format("the buffer of slot {} has {} bytes; {} elements of {} need {}", p.slot, buffers[i].bytes,
                        p.size, name(p.dtype), want));

@@ -23,6 +23,7 @@ size_t Kernel::code_bytes() const {
 }
 
 void Kernel::operator()(std::span<const BufferRef> buffers) const {
+  if (!impl_) throw Error(ErrorCode::Run, "an empty Kernel was called");
   check_buffers(impl_->params, buffers);
   constexpr size_t kFew = 16;
   void* few[kFew];

@@ -248,7 +248,9 @@ TEST(Interpret, CallsAreChecked) {
   const auto call = [&](std::vector<BufferRef> buffers) { return message([&] { interpret(program, buffers); }); };
   const auto at = [&](size_t i, size_t n) { return BufferRef(&memory[i], n * sizeof(float)); };
   EXPECT_EQ(call({at(0, 4), at(4, 3)}), "no error");
-  EXPECT_EQ(call({at(0, 4)}), "RunError: the kernel takes 2 buffers, 1 were given");
+  std::vector<int32_t> ints(4);
+  EXPECT_EQ(call({ints, at(8, 3)}), "RunError: the buffer of slot 0 holds i32; the kernel takes f32");
+  EXPECT_EQ(call({at(0, 4)}), "RunError: the kernel takes 2 buffers and was given 1");
   EXPECT_EQ(call({at(0, 5), at(4, 9)}), "no error");
   EXPECT_EQ(call({at(0, 3), at(8, 3)}), "RunError: the buffer of slot 0 has 12 bytes; 4 elements of f32 need 16");
   EXPECT_EQ(call({at(0, 4), BufferRef(static_cast<const void*>(&memory[8]), 12)}),

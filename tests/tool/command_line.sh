@@ -209,7 +209,7 @@ done
 
 # Wrong arrays. The back end does not matter.
 expect 1 '' 'RunError: BUFFER slot 0 (f32, 6 elements) is read and has no value: give --in 0=FILE.npy' run double.uir --backend interp
-expect 1 '' 'RunError: --in 0=ints.npy: 6 elements of int32 do not fit BUFFER slot 0 (f32, 6 elements)' \
+expect 1 '' 'RunError: --in 0=ints.npy: the elements are int32, but it is BUFFER slot 0 (f32, 6 elements)' \
   run double.uir --in 0=ints.npy --backend interp
 expect 1 '' 'RunError: --in 0=table.npy: 3 elements of float32 do not fit BUFFER slot 0 (f32, 6 elements)' \
   run double.uir --in 0=table.npy --backend interp
