@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "codegen/c_style.hpp"
-#include "ir/py_text.hpp"
+#include "passes/verify.hpp"
 #include "uopc/passes.hpp"
 
 namespace uopc {
@@ -83,17 +81,10 @@ class GuardedRenderer : public CRenderer {
   const CTextOptions options_;
 };
 
-void check_name(const std::string& name) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const bool ok = !name.empty() && letter(name[0]) &&
-                  std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-  if (!ok) throw Error(ErrorCode::Type, fmt::format("kernel name {} is not an identifier", py_repr(std::string_view(name))));
-}
-
 }  // namespace
 
 std::string render_c_body(UOp program, const std::string& name) {
-  check_name(name);
+  check_kernel_name(name);
   return CRenderer().render(linearize(program), name);
 }
 
@@ -102,7 +93,7 @@ std::string render_c(UOp program, const std::string& name) {
 }
 
 std::string render_c_text(UOp program, const std::string& name, const CTextOptions& options) {
-  check_name(name);
+  check_kernel_name(name);
   std::string text = kIncludes;
   text += options.guarded ? kGuarded : kDivision;
   if (options.check_bounds) text += kChecks;

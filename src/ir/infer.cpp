@@ -67,12 +67,6 @@ Inferred view(UOp u, Shape&& shape) {
   return {u.dtype(), u.addrspace(), nullptr, std::move(shape)};
 }
 
-bool is_identifier(std::string_view s) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  if (s.empty() || !letter(s[0])) return false;
-  return std::ranges::all_of(s, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-}
-
 Inferred infer_call(std::span<const UOp> src, const Arg& arg, std::span<const UOp> body_params) {
   const std::string& f = need<CallArg>(Op::Call, arg, "a CallArg").name;
   if (!is_identifier(f)) fail("CALL name {} is not an identifier", py_repr(f));

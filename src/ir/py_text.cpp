@@ -98,6 +98,12 @@ std::string py_repr(std::string_view s) {
   return out + quote;
 }
 
+bool is_identifier(std::string_view s) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  if (s.empty() || !letter(s[0])) return false;
+  return std::ranges::all_of(s, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+}
+
 std::string py_tuple(const Shape& shape) {
   std::string out = "(";
   for (size_t i = 0; i < shape.size(); i++) out += fmt::format("{}{}", i ? ", " : "", shape[i]);

@@ -14,6 +14,9 @@ std::string py_repr(std::string_view s);   // "'text'", with Python's choice of 
 std::string py_tuple(const Shape& shape);  // "()", "(2,)", "(2, 3)"
 std::string py_tuple(const ShrinkArg& arg);  // "((0, 1), (2, 3))"
 
+// A name in .uir and in C: letters, digits and '_' of ASCII, no digit first.
+bool is_identifier(std::string_view s);
+
 // A whole Python number literal: "12", "-3", "0x_ff", "1_000", "1e-5", ".5", "inf", "-inf", "nan". Nothing when `s` is
 // none, or an integer that leaves int64.
 std::optional<Scalar> py_number(std::string_view s);

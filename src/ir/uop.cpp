@@ -52,6 +52,27 @@ void add_arg(Hash& h, const Arg& arg) {
   std::visit(Visitor{h}, arg);
 }
 
+// The PARAMs of a body. A part that is itself a body of `known` is not walked again: a program of many CALLs whose
+// bodies grow out of each other stays linear.
+std::vector<UOp> collect_params(UOp body, const NodeMap<std::vector<UOp>>& known) {
+  std::vector<UOp> params, stack{body};
+  NodeSet seen, listed;
+  while (!stack.empty()) {
+    const UOp u = stack.back();
+    stack.pop_back();
+    if (!seen.insert(u)) continue;
+    if (const auto* part = known.find(u)) {
+      for (UOp p : *part)
+        if (listed.insert(p)) params.push_back(p);
+      continue;
+    }
+    if (u.is(Op::Param) && listed.insert(u)) params.push_back(u);
+    const auto inner = u.is(Op::Call) ? u.src().subspan(1) : u.src();
+    stack.insert(stack.end(), inner.begin(), inner.end());
+  }
+  return params;
+}
+
 [[noreturn]] void type_error(const std::string& message) {
   throw Error(ErrorCode::Type, message);
 }
@@ -76,26 +97,9 @@ struct Graph::Impl {
   const Arg no_arg;
   NodeMap<std::vector<UOp>> body_params;  // of every body that a CALL was made with
 
-  // call_params(body), where a part that is itself a known body is not walked again: a program of many CALLs whose
-  // bodies grow out of each other stays linear.
   const std::vector<UOp>& params_of(UOp body) {
     if (const auto* known = body_params.find(body)) return *known;
-    std::vector<UOp> params, stack{body};
-    NodeSet seen, listed;
-    while (!stack.empty()) {
-      const UOp u = stack.back();
-      stack.pop_back();
-      if (!seen.insert(u)) continue;
-      if (const auto* known = body_params.find(u)) {
-        for (UOp p : *known)
-          if (listed.insert(p)) params.push_back(p);
-        continue;
-      }
-      if (u.is(Op::Param) && listed.insert(u)) params.push_back(u);
-      const auto inner = u.is(Op::Call) ? u.src().subspan(1) : u.src();
-      stack.insert(stack.end(), inner.begin(), inner.end());
-    }
-    return *body_params.insert(body, std::move(params)).first;
+    return *body_params.insert(body, collect_params(body, body_params)).first;
   }
 
   Slot& find(uint32_t hash, Op op, std::span<const UOp> src, const Arg& arg) {
@@ -253,17 +257,7 @@ UOp substitute(UOp root, std::span<const std::pair<UOp, UOp>> pairs) {
 }
 
 std::vector<UOp> call_params(UOp body) {
-  std::vector<UOp> params, stack{body};
-  NodeSet seen;
-  while (!stack.empty()) {
-    const UOp u = stack.back();
-    stack.pop_back();
-    if (!seen.insert(u)) continue;
-    if (u.is(Op::Param)) params.push_back(u);
-    const auto inner = u.is(Op::Call) ? u.src().subspan(1) : u.src();
-    stack.insert(stack.end(), inner.begin(), inner.end());
-  }
-  return params;
+  return collect_params(body, NodeMap<std::vector<UOp>>());
 }
 
 // ---- builders ------------------------------------------------------------------------------------------------------

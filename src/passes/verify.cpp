@@ -23,6 +23,11 @@ std::string describe(UOp u) {
   return op;
 }
 
+void check_kernel_name(const std::string& name) {
+  if (is_identifier(name)) return;
+  throw Error(ErrorCode::Type, fmt::format("kernel name {} is not an identifier", py_repr(std::string_view(name))));
+}
+
 int64_t count_elements(const Shape& shape) {
   int64_t n = 1;
   for (int64_t d : shape)
@@ -43,7 +48,9 @@ template <class... Args>
 
 constexpr const char* kStageNames[] = {"a shaped graph", "a kernel's graph", "a loop program"};
 
-const char* text(PipelineStage s) { return kStageNames[static_cast<int>(s)]; }
+const char* text(PipelineStage s) {
+  return kStageNames[static_cast<int>(s)];
+}
 
 void check_constant(UOp u) {
   if (!u.value().is_int()) return;
@@ -137,7 +144,8 @@ class Verifier {
 
   void check_value(UOp user, UOp s, const char* what) {
     if (s.addrspace() != AddrSpace::Alu) fail("{} of {} is memory: LOAD it first", what, describe(user));
-    if (!s.shape().empty()) fail("{} of {} has shape {}: loop programs are scalar", what, describe(user), py_tuple(s.shape()));
+    if (!s.shape().empty())
+      fail("{} of {} has shape {}: loop programs are scalar", what, describe(user), py_tuple(s.shape()));
     if (s.dtype() == DType::Void) fail("{} of {} is {}, which has no value", what, describe(user), describe(s));
   }
 
@@ -160,7 +168,9 @@ class Verifier {
       case Op::After:
         if (u.src(0).addrspace() == AddrSpace::Alu) fail("AFTER orders memory, not {}", describe(u.src(0)));
         break;
-      case Op::Store: check_value(u, u.src(1), "the value"); [[fallthrough]];
+      case Op::Store:
+        check_value(u, u.src(1), "the value");
+        [[fallthrough]];
       case Op::Load:
         if (!u.src(0).shape().empty())
           fail("{} of shape {} in a loop program: INDEX the memory", name(u.op()), py_tuple(u.src(0).shape()));
@@ -177,7 +187,8 @@ class Verifier {
         for (UOp s : u.src().subspan(1))
           if (!s.is(Op::Range)) fail("END closes RANGEs, not {}", describe(s));
         break;
-      default: break;
+      default:
+        break;
     }
   }
 
@@ -191,7 +202,9 @@ class Verifier {
 
 }  // namespace
 
-void verify_structure(UOp root, PipelineStage stage) { Verifier(root, stage).structure(); }
+void verify_structure(UOp root, PipelineStage stage) {
+  Verifier(root, stage).structure();
+}
 
 void verify(UOp root, PipelineStage stage) {
   Verifier v(root, stage);

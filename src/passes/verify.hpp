@@ -14,6 +14,9 @@ std::string describe(UOp u);
 // refusal of what can be rendered but not sensibly run.
 void verify_structure(UOp root, PipelineStage stage);
 
+// A kernel is a function of C, and a symbol of the code it becomes. Throws Error(Type).
+void check_kernel_name(const std::string& name);
+
 // Elements of memory or of a reshaped value that an i32 index can reach.
 inline constexpr int64_t kMaxElements = int64_t{1} << 31;
 

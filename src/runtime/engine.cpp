@@ -5,6 +5,7 @@
 
 #include "codegen/llvm/compiler.hpp"
 #include "passes/linearize.hpp"
+#include "passes/verify.hpp"
 #include "runtime/deep_stack.hpp"
 #include "runtime/kernel_impl.hpp"
 #include "runtime/symbols.hpp"
@@ -35,13 +36,6 @@ codegen::CompilerOptions compiler_options(const Options& o) {
   return c;
 }
 
-void check_name(const std::string& name) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
-  if (name.empty() || digit(name[0]) || !std::ranges::all_of(name, [&](char c) { return letter(c) || digit(c); }))
-    throw Error(ErrorCode::Type, "the kernel name '" + name + "' is not an identifier of C");
-}
-
 struct Prepared {
   Graph graph;
   std::vector<KernelParam> params;
@@ -50,7 +44,7 @@ struct Prepared {
 
 // In a Graph of its own: the caller's is only read.
 void prepare(Prepared& p, UOp root, const Opts& opts, const std::string& name) {
-  check_name(name);
+  check_kernel_name(name);
   if (!root) throw Error(ErrorCode::Type, "there is no UOp to compile");
   const UOp copy = p.graph.import(root);
   // A loop program may come out of lowering, where simplification makes constants of data: a divisor of 0 is no mistake
