@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "uopc/kernel.hpp"
 #include "uopc/opts.hpp"
@@ -15,6 +16,12 @@ namespace uopc {
 using ParallelBody = void (*)(void* context, int64_t begin, int64_t end);
 using ParallelFor = std::function<void(int64_t n, ParallelBody body, void* context)>;
 
+// What is happening while a plan is compiled.
+struct CompileProgress {
+  int64_t done, total;        // kernels
+  const std::string& kernel;  // the next one's name; empty at the end
+};
+
 struct UOPC_API Options {
   int threads = 0;             // of a THREAD loop; 0: as many as the OpenMP runtime gives
   ParallelFor parallel_for{};  // runs THREAD loops in place of OpenMP; must be callable from any thread
@@ -23,14 +30,20 @@ struct UOPC_API Options {
   std::string cpu{};           // LLVM's name of the target CPU; empty: the host's
   int opt_level = 2;           // 0: fastest to compile .. 3: LLVM's whole -O3 pipeline
 
+  // Tensors (tensor.hpp).
+  int opt = 1;    // 0: the reference's kernels. 1 and 2: chosen by the optimizer
+  int debug = 0;  // what `log` is told (A.8): 1 realizes, 2 kernels, 3 a second run of each, 4 C text of new plans
+  std::function<void(std::string_view line)> log{};        // without a newline; nothing is printed without it
+  std::function<bool(const CompileProgress&)> progress{};  // false: stop, as Error(Compile) "cancelled ..."
+
   // The reference path: C text through the system compiler (A.8).
   std::string cc = "gcc";
   std::string cflags =
       "-O3 -march=native -fopenmp -ffp-contract=fast -fassociative-math -fno-signed-zeros -fno-trapping-math";
   std::string c_cache_dir{};  // of compiled .so files; empty: a directory of its own, removed with the last Program
 
-  // The defaults, with CC, CFLAGS and UOPC_CACHE of the environment (A.8; the cache defaults to ~/.cache/uopc). The
-  // only place that reads the environment.
+  // The defaults, with DEBUG, OPT, CC, CFLAGS and UOPC_CACHE of the environment (A.8; the cache defaults to
+  // ~/.cache/uopc) and a `log` that prints to standard output. The only place that reads the environment.
   static Options from_env();
 };
 

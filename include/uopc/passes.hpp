@@ -43,6 +43,12 @@ UOPC_API std::string to_string(const PyValue& v);
 UOPC_API UOp pad(UOp x, std::span<const std::pair<int64_t, int64_t>> before_after);
 UOPC_API UOp flip_axis(UOp x, int64_t axis);
 
+// Reverse-mode derivatives: for each target the sum over `root` of seed * d root / d target, as a graph of the target's
+// shape and dtype; `seed` has root's shape and dtype. A target that root does not depend on, or only through
+// STAGE(x, "detach"), CMPLT, CMPNE or a CAST to bool or i32, gets zeros. Ties in MAX share the gradient equally; a branch of
+// WHERE that is not taken contributes 0, also where its own derivative is infinite. Linear in the graph's size.
+UOPC_API std::vector<UOp> gradient(UOp root, UOp seed, std::span<const UOp> targets);
+
 // What the type checker leaves out and lowering needs: sizes not negative, no void data, indices within i32, scalar
 // pointers. Also refuses what surely is a mistake: a divisor that is the constant 0. Throws Error(Type) that names the
 // node.

@@ -1,0 +1,390 @@
+// Tensors: lazy values of a Context, named as tinygrad's and PyTorch's.
+//
+//   uopc::Context ctx;
+//   auto x = uopc::Tensor::from(ctx, {1.f, 2.f, 3.f, 4.f}, {2, 2});
+//   auto y = (x.matmul(x.T()) * 0.5).softmax(-1);     // nothing runs yet
+//   std::vector<float> v = y.to_vector<float>();      // makes kernels, compiles them, runs them
+//
+// A Tensor is a handle; copies are the same tensor. A value is computed when it is asked for (`realize`, `item`,
+// `to_vector`), once, and what was built on it before uses the computed one. Operations never change their operands;
+// `assign` and `write` are the only ones that change a tensor, and what was derived from it earlier keeps the old
+// value.
+//
+// Shapes are in elements, row-major. Operands broadcast as NumPy's. Negative axes count from the end. Dtypes of two
+// operands are brought to the larger of bool < i32 < f16 < f32; a C++ number takes the tensor's dtype, but a float
+// beside bool or i32 makes f32.
+//
+// Errors: Error(Type) for shapes, axes and dtypes that do not fit and for two Contexts in one expression; Error(Run)
+// for an index out of range found while running; those of Engine::compile.
+//
+// Thread-safety: a Context and its tensors belong to one thread at a time. Contexts are independent; several may share
+// an Engine.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "uopc/engine.hpp"
+#include "uopc/uop.hpp"
+
+namespace uopc {
+
+class Tensor;
+
+// Owns the graph, the memory and the plans of its tensors. A handle; lives as long as it or a tensor of it does.
+class UOPC_API Context {
+ public:
+  explicit Context(Options options = {});  // with an Engine of its own
+  explicit Context(std::shared_ptr<Engine> engine);
+
+  Engine& engine() const;
+  const Options& options() const;
+
+  // Random tensors and dropout draw from a counter-based generator: equal seeds and equal calls give equal numbers on
+  // any machine. The seed is 0 at first.
+  void manual_seed(uint64_t seed);
+
+  // Whether dropout and batch norm behave as in training; false at first. `TrainingMode` sets it for a scope.
+  void set_training(bool on);
+  bool training() const;
+
+  struct Stats {
+    int64_t realizes = 0, kernels_run = 0, kernels_compiled = 0;
+    int64_t plans_made = 0, plans_reused = 0;
+    int64_t live_bytes = 0;    // memory that tensors hold
+    int64_t pooled_bytes = 0;  // memory kept for later ones
+    int64_t graph_nodes = 0;
+  };
+  Stats stats() const;
+  void trim();  // gives pooled memory and cached plans back
+
+  struct Impl;
+  const std::shared_ptr<Impl>& impl() const { return impl_; }
+  explicit Context(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+class UOPC_API TrainingMode {
+ public:
+  explicit TrainingMode(const Context& ctx, bool on = true) : ctx_(ctx), before_(ctx.training()) {
+    ctx_.set_training(on);
+  }
+  ~TrainingMode() { ctx_.set_training(before_); }
+  TrainingMode(const TrainingMode&) = delete;
+  TrainingMode& operator=(const TrainingMode&) = delete;
+
+ private:
+  Context ctx_;
+  bool before_;
+};
+
+// A set of axes: none given means all of them. sum(), sum(-1), sum({0, 2}).
+struct Axes {
+  std::optional<std::vector<int64_t>> list;
+  Axes() = default;
+  Axes(int64_t axis) : list{{axis}} {}
+  Axes(int axis) : Axes(int64_t{axis}) {}
+  Axes(std::initializer_list<int64_t> axes) : list(std::vector<int64_t>(axes)) {}
+  Axes(std::vector<int64_t> axes) : list(std::move(axes)) {}
+};
+
+// One place of `x.at({...})`, as Python's: a number (the axis goes), a Slice, kNewAxis, kEllipsis.
+struct Slice {
+  std::optional<int64_t> begin{}, end{};
+  int64_t step = 1;  // may be negative
+};
+struct At {
+  enum class Kind : uint8_t { Number, Slice, NewAxis, Ellipsis };
+  Kind kind;
+  int64_t number = 0;
+  uopc::Slice slice{};
+  At(int64_t i) : kind(Kind::Number), number(i) {}
+  At(int i) : At(int64_t{i}) {}
+  At(uopc::Slice s) : kind(Kind::Slice), slice(s) {}
+  explicit At(Kind k) : kind(k) {}
+};
+inline const At kNewAxis{At::Kind::NewAxis}, kEllipsis{At::Kind::Ellipsis};
+
+struct Conv2dOptions {  // (height, width) each
+  std::pair<int64_t, int64_t> stride{1, 1}, padding{0, 0}, dilation{1, 1};
+  int64_t groups = 1;
+};
+struct Pool2dOptions {
+  std::pair<int64_t, int64_t> kernel{2, 2};
+  std::optional<std::pair<int64_t, int64_t>> stride{};  // the kernel's size when absent
+  std::pair<int64_t, int64_t> padding{0, 0}, dilation{1, 1};
+  bool count_include_pad = true;  // average: whether padding counts
+};
+
+class UOPC_API Tensor {
+ public:
+  Tensor() = default;  // empty: may only be assigned to, tested or destroyed
+
+  // ---- creation (each call makes a tensor of its own, also of equal contents) ----
+  static Tensor from(const Context& ctx, std::span<const float> data, Shape shape);
+  static Tensor from(const Context& ctx, std::span<const int32_t> data, Shape shape);
+  static Tensor from(const Context& ctx, std::initializer_list<float> data, Shape shape) {
+    return from(ctx, std::span(data.begin(), data.size()), std::move(shape));
+  }
+  static Tensor from(const Context& ctx, std::initializer_list<float> data) {
+    return from(ctx, data, {static_cast<int64_t>(data.size())});
+  }
+  static Tensor from(const Context& ctx, std::initializer_list<int32_t> data) {
+    return from(ctx, std::span(data.begin(), data.size()), {static_cast<int64_t>(data.size())});
+  }
+  static Tensor from_bytes(const Context& ctx, std::span<const std::byte> data, Shape shape, DType dtype);
+  static Tensor scalar(const Context& ctx, Scalar v);  // shape (), dtype from the C++ type
+  static Tensor zeros(const Context& ctx, Shape shape, DType dtype = DType::F32);
+  static Tensor ones(const Context& ctx, Shape shape, DType dtype = DType::F32);
+  static Tensor full(const Context& ctx, Shape shape, Scalar v);  // dtype from the C++ type
+  static Tensor full(const Context& ctx, Shape shape, Scalar v, DType dtype);
+  static Tensor empty(const Context& ctx, Shape shape, DType dtype = DType::F32);  // zeros, which may change
+  static Tensor arange(const Context& ctx, int64_t end);                           // i32
+  static Tensor arange(const Context& ctx, int64_t begin, int64_t end, int64_t step = 1);
+  static Tensor linspace(const Context& ctx, double begin, double end, int64_t steps);
+  static Tensor eye(const Context& ctx, int64_t n, DType dtype = DType::F32);
+  static Tensor rand(const Context& ctx, Shape shape);                                // [0, 1)
+  static Tensor uniform(const Context& ctx, Shape shape, double low, double high);    // [low, high)
+  static Tensor randn(const Context& ctx, Shape shape);                               // mean 0, variance 1
+  static Tensor randint(const Context& ctx, Shape shape, int32_t low, int32_t high);  // low..high-1
+  Tensor zeros_like() const;
+  Tensor ones_like() const;
+  Tensor full_like(Scalar v) const;
+  Tensor rand_like() const;
+  Tensor randn_like() const;
+
+  // ---- what it is ----
+  explicit operator bool() const { return impl_ != nullptr; }
+  const Shape& shape() const;
+  int64_t ndim() const { return static_cast<int64_t>(shape().size()); }
+  int64_t size(int64_t axis) const;
+  int64_t numel() const;
+  DType dtype() const;
+  Context context() const;
+  UOp uop() const;  // valid until a tensor of the Context is realized
+
+  // ---- values ----
+  const Tensor& realize() const;                         // computes it into memory of its own
+  static void realize(std::span<const Tensor> tensors);  // together: one plan
+  static void realize(std::initializer_list<Tensor> tensors) { realize(std::span(tensors.begin(), tensors.size())); }
+  bool is_realized() const;
+  template <class T>
+  T item() const;  // of one element; T is float, double, int32_t, int64_t or bool
+  template <class T>
+  std::vector<T> to_vector() const;          // float, double, int32_t, int64_t, char (of bool): converted
+  std::span<const std::byte> bytes() const;  // realizes; valid until the tensor is assigned, written or destroyed
+  std::string to_string() const;             // nested list as Python prints it
+
+  // Gives the tensor the value of `v` (same shape, same dtype). Of a view made by slicing, permuting and reshaping
+  // (not expand or flip), the tensor that it is a view of changes there. Computed in place where every element is read
+  // at the index that is written only; otherwise through a temporary.
+  Tensor& assign(const Tensor& v);
+  // Overwrites the memory of a realized tensor with host data, as `assign` of a tensor from that data does.
+  void write(std::span<const std::byte> data);
+  template <class T>
+  void write(std::span<const T> data) {
+    write(std::as_bytes(data));
+  }
+
+  Tensor contiguous() const;  // a cut: computed into memory of its own when a plan needs it
+  Tensor detach() const;      // no gradient passes
+  Tensor clone() const;       // a tensor of its own with this value
+  Tensor cast(DType d) const;
+  Tensor to_f32() const { return cast(DType::F32); }
+  Tensor to_f16() const { return cast(DType::F16); }
+
+  // ---- movement ----
+  Tensor reshape(Shape shape) const;  // one size may be -1
+  Tensor view(Shape shape) const { return reshape(std::move(shape)); }
+  Tensor expand(Shape shape) const;  // -1 keeps a size; leading axes may be added
+  Tensor broadcast_to(Shape shape) const { return expand(std::move(shape)); }
+  Tensor permute(Shape order) const;
+  Tensor transpose(int64_t a = -2, int64_t b = -1) const;
+  Tensor T() const;  // axes reversed
+  Tensor shrink(std::vector<std::pair<int64_t, int64_t>> bounds) const;
+  Tensor narrow(int64_t axis, int64_t start, int64_t length) const;
+  Tensor at(std::vector<At> places) const;  // x.at({1, Slice{0, -1}, kEllipsis})
+  Tensor operator[](int64_t i) const { return at({At(i)}); }
+  Tensor pad(std::vector<std::pair<int64_t, int64_t>> before_after, Scalar value = 0) const;  // negative: cut off
+  Tensor flip(Axes axes = {}) const;
+  static Tensor cat(std::span<const Tensor> parts, int64_t axis = 0);
+  static Tensor cat(std::initializer_list<Tensor> parts, int64_t axis = 0) {
+    return cat(std::span(parts.begin(), parts.size()), axis);
+  }
+  static Tensor stack(std::span<const Tensor> parts, int64_t axis = 0);
+  static Tensor stack(std::initializer_list<Tensor> parts, int64_t axis = 0) {
+    return stack(std::span(parts.begin(), parts.size()), axis);
+  }
+  std::vector<Tensor> split(int64_t size, int64_t axis = 0) const;  // pieces of `size`, the last may be shorter
+  std::vector<Tensor> chunk(int64_t n, int64_t axis = 0) const;
+  Tensor repeat(Shape times) const;
+  Tensor repeat_interleave(int64_t times, int64_t axis) const;
+  Tensor squeeze(Axes axes = {}) const;
+  Tensor unsqueeze(int64_t axis) const;
+  Tensor flatten(int64_t first = 0, int64_t last = -1) const;
+  Tensor unflatten(int64_t axis, Shape sizes) const;
+  Tensor roll(int64_t shift, int64_t axis) const;
+  Tensor tril(int64_t diagonal = 0) const;
+  Tensor triu(int64_t diagonal = 0) const;
+
+  // ---- element-wise ----
+  Tensor neg() const;
+  Tensor reciprocal() const;
+  Tensor exp() const;
+  Tensor exp2() const;
+  Tensor log() const;
+  Tensor log2() const;
+  Tensor sqrt() const;
+  Tensor rsqrt() const;
+  Tensor sin() const;
+  Tensor cos() const;
+  Tensor tan() const;
+  Tensor tanh() const;
+  Tensor sigmoid() const;
+  Tensor relu() const;
+  Tensor leaky_relu(double slope = 0.01) const;
+  Tensor gelu() const;  // the tanh form
+  Tensor silu() const;
+  Tensor softplus() const;
+  Tensor elu(double alpha = 1) const;
+  Tensor abs() const;
+  Tensor sign() const;
+  Tensor floor() const;
+  Tensor ceil() const;
+  Tensor round() const;  // half to even
+  Tensor trunc() const;
+  Tensor square() const;
+  Tensor isnan() const;
+  Tensor isinf() const;
+  Tensor logical_not() const;
+  Tensor clamp(std::optional<Scalar> low, std::optional<Scalar> high) const;
+  Tensor pow(const Tensor& exponent) const;
+  Tensor pow(Scalar exponent) const;
+  Tensor minimum(const Tensor& b) const;
+  Tensor minimum(Scalar b) const;
+  Tensor maximum(const Tensor& b) const;
+  Tensor maximum(Scalar b) const;
+  Tensor floordiv(const Tensor& b) const;  // i32: Python's //
+  Tensor floordiv(Scalar b) const;
+  Tensor mod(const Tensor& b) const;  // i32: Python's %
+  Tensor mod(Scalar b) const;
+  Tensor eq(const Tensor& b) const;  // bool, as the six below
+  Tensor eq(Scalar b) const;
+  Tensor ne(const Tensor& b) const;
+  Tensor ne(Scalar b) const;
+  Tensor logical_and(const Tensor& b) const;
+  Tensor logical_or(const Tensor& b) const;
+  // This is the condition.
+  Tensor where(const Tensor& a, const Tensor& b) const;
+  Tensor where(const Tensor& a, Scalar b) const;
+  Tensor where(Scalar a, const Tensor& b) const;
+  Tensor masked_fill(const Tensor& mask, Scalar v) const { return mask.where(v, *this); }
+
+  // ---- reductions (no axes: all of them) ----
+  Tensor sum(Axes axes = {}, bool keepdim = false) const;  // of bool: counts; of f16: accumulates in f32
+  Tensor max(Axes axes = {}, bool keepdim = false) const;  // of no elements: -inf, INT_MIN, false
+  Tensor min(Axes axes = {}, bool keepdim = false) const;
+  Tensor mean(Axes axes = {}, bool keepdim = false) const;
+  Tensor var(Axes axes = {}, int64_t correction = 1, bool keepdim = false) const;
+  Tensor std(Axes axes = {}, int64_t correction = 1, bool keepdim = false) const;
+  Tensor any(Axes axes = {}, bool keepdim = false) const;
+  Tensor all(Axes axes = {}, bool keepdim = false) const;
+  Tensor argmax(std::optional<int64_t> axis = {}, bool keepdim = false) const;  // i32; the first of equals
+  Tensor argmin(std::optional<int64_t> axis = {}, bool keepdim = false) const;
+  Tensor softmax(int64_t axis = -1) const;
+  Tensor log_softmax(int64_t axis = -1) const;
+  Tensor logsumexp(Axes axes = {}, bool keepdim = false) const;
+  Tensor cumsum(int64_t axis = 0) const;
+
+  // ---- products, convolutions, pools ----
+  Tensor matmul(const Tensor& b) const;  // NumPy's matmul: vectors, batches broadcast
+  Tensor dot(const Tensor& b) const { return matmul(b); }
+  Tensor linear(const Tensor& weight, const Tensor& bias = {}) const;                               // weight (out, in)
+  Tensor conv2d(const Tensor& weight, const Tensor& bias = {}, const Conv2dOptions& o = {}) const;  // NCHW, OIHW
+  Tensor avg_pool2d(const Pool2dOptions& o = {}) const;
+  Tensor max_pool2d(const Pool2dOptions& o = {}) const;
+
+  // ---- lookups ----
+  Tensor gather(int64_t axis, const Tensor& index) const;  // PyTorch's
+  Tensor index_select(int64_t axis, const Tensor& index) const;
+  Tensor one_hot(int64_t classes) const;  // i32 indices to f32; a row of zeros out of range
+  static Tensor embedding(const Tensor& weight, const Tensor& index);
+
+  // ---- nets ----
+  Tensor layer_norm(int64_t axes = 1, double eps = 1e-5) const;  // over the last `axes` axes
+  Tensor rms_norm(double eps = 1e-6) const;                      // over the last axis
+  Tensor batch_norm(const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                    const Tensor& inv_std) const;  // axis 1
+  Tensor dropout(double p = 0.5) const;            // itself unless the Context is in training mode
+  Tensor cross_entropy(const Tensor& labels,
+                       double label_smoothing = 0) const;  // (..., classes), i32 labels (...): mean
+  Tensor binary_cross_entropy_with_logits(const Tensor& target) const;
+  Tensor mse_loss(const Tensor& target) const;
+  // (..., T, d) each. `mask`: bool (true: seen) or added. A row that sees nothing is 0.
+  static Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask = {},
+                                             bool causal = false, double dropout = 0);
+  static Tensor causal_mask(const Context& ctx, int64_t rows, int64_t columns);  // bool, true where column <= row
+
+  // Gradients of this one-element tensor with respect to `targets`. A target that it does not depend on gets zeros.
+  // Equal expressions are one value: two tensors built alike out of the same operands have one gradient.
+  std::vector<Tensor> gradient(std::span<const Tensor> targets) const;
+  std::vector<Tensor> gradient(std::initializer_list<Tensor> targets) const {
+    return gradient(std::span(targets.begin(), targets.size()));
+  }
+
+  struct Impl;
+  const std::shared_ptr<Impl>& impl() const { return impl_; }
+  explicit Tensor(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+// Arithmetic: of two tensors, or of a tensor and a number on either side. `/` of integers gives f32.
+#define UOPC_TENSOR_OPERATOR(sign)                                 \
+  UOPC_API Tensor operator sign(const Tensor& a, const Tensor& b); \
+  UOPC_API Tensor operator sign(const Tensor& a, Scalar b);        \
+  UOPC_API Tensor operator sign(Scalar a, const Tensor& b);
+UOPC_TENSOR_OPERATOR(+)
+UOPC_TENSOR_OPERATOR(-)
+UOPC_TENSOR_OPERATOR(*)
+UOPC_TENSOR_OPERATOR(/)
+UOPC_TENSOR_OPERATOR(<)
+UOPC_TENSOR_OPERATOR(>)
+UOPC_TENSOR_OPERATOR(<=)
+UOPC_TENSOR_OPERATOR(>=)
+#undef UOPC_TENSOR_OPERATOR
+UOPC_API Tensor operator-(const Tensor& a);
+
+// A step that is recorded once and then replayed: the function runs on the first two calls (the first makes what it
+// makes only once, the second is recorded), later ones run the recorded kernels on the same memory, build no graph and
+// allocate nothing. Inputs are realized tensors whose shapes and dtypes stay; what else the function reads is fixed,
+// random numbers are drawn anew. The tensors returned are overwritten by the next call.
+class UOPC_API Capture {
+ public:
+  using Function = std::function<std::vector<Tensor>(std::span<const Tensor> inputs)>;
+  explicit Capture(Function function);
+  ~Capture();
+  Capture(Capture&&) noexcept;
+  Capture& operator=(Capture&&) noexcept;
+  const std::vector<Tensor>& operator()(std::span<const Tensor> inputs);
+  const std::vector<Tensor>& operator()(std::initializer_list<Tensor> inputs) {
+    return (*this)(std::span(inputs.begin(), inputs.size()));
+  }
+  bool recorded() const;
+  int64_t kernels() const;  // of one replay
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace uopc
