@@ -4,6 +4,8 @@
 // size of the Graph, and nothing iterates over it.
 #pragma once
 #include <cstdint>
+#include <span>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -86,10 +88,9 @@ class NodeSet {
 };
 
 // Calls visit(node) in depth-first post-order, each node once, sources in order; below a node for which descend(node)
-// is false the walk does not go.
+// is false, and at nodes in `seen`, the walk does not go. Adds what it visits to `seen`.
 template <class Visit, class Descend>
-void post_order(UOp root, Visit&& visit, Descend&& descend) {
-  NodeSet seen;
+void post_order(UOp root, NodeSet& seen, Visit&& visit, Descend&& descend) {
   std::vector<std::pair<UOp, uint32_t>> stack;  // a node and the next source to look at
   auto enter = [&](UOp u) {
     if (seen.insert(u)) stack.emplace_back(u, descend(u) ? 0 : UINT32_MAX);
@@ -106,9 +107,46 @@ void post_order(UOp root, Visit&& visit, Descend&& descend) {
     }
   }
 }
+template <class Visit, class Descend>
+requires std::is_invocable_v<Descend, UOp>
+void post_order(UOp root, Visit&& visit, Descend&& descend) {
+  NodeSet seen;
+  post_order(root, seen, visit, descend);
+}
 template <class Visit>
 void post_order(UOp root, Visit&& visit) {
   post_order(root, visit, [](UOp) { return true; });
+}
+// Of several roots, one after the other.
+template <class Visit>
+void post_order(std::span<const UOp> roots, Visit&& visit) {
+  NodeSet seen;
+  for (UOp root : roots) post_order(root, seen, visit, [](UOp) { return true; });
+}
+
+// `u` with other sources.
+inline UOp with_sources(UOp u, std::span<const UOp> src) {
+  for (size_t i = 0; i < src.size(); i++)
+    if (src[i] != u.src(i)) return u.graph().make(u.op(), src, u.arg());
+  return u;
+}
+
+// The graph rebuilt from its leaves: a node's image is map(node, the node with its sources' images in their place).
+// `images` holds those of all nodes reached, and may be kept for further roots.
+template <class Map>
+UOp map_graph(UOp root, NodeMap<UOp>& images, Map&& map) {
+  NodeSet seen;
+  std::vector<UOp> src;
+  post_order(
+      root, seen,
+      [&](UOp u) {
+        if (images.contains(u)) return;
+        src.clear();
+        for (UOp s : u.src()) src.push_back(images.at(s));
+        images.insert(u, map(u, with_sources(u, src)));
+      },
+      [&](UOp u) { return !images.contains(u); });
+  return images.at(root);
 }
 
 }  // namespace uopc

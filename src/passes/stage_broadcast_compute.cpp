@@ -1,0 +1,144 @@
+// Which values are computed once and kept, though the graph does not ask for it.
+//
+// Three kinds at every level, one more from level 1 on:
+//   - a REDUCE that a growing EXPAND above it would repeat;
+//   - a REDUCE that two kernels would compute;
+//   - an element-wise value that two kernels would compute and that takes more than kSharedCost operations, so that the
+//     kernels of a residual chain grow linearly and not quadratically with its length;
+//   - from level 1 on, an element-wise value of kRepeatedCost or more that an EXPAND repeats within a loop, so that it
+//     cannot be computed outside of it (the activation that a matrix product reads).
+#include <algorithm>
+#include <numeric>
+
+#include "passes/kernelize.hpp"
+
+namespace uopc {
+namespace {
+
+constexpr int64_t kSharedCost = 64, kRepeatedCost = 12, kLargestCost = 1'000'000;
+constexpr int64_t kRepeats = 4;
+
+int64_t operation_cost(UOp u) {
+  switch (u.op()) {
+    case Op::Exp2:
+    case Op::Log2:
+    case Op::Sin:
+      return 8;
+    case Op::Sqrt:
+    case Op::Recip:
+    case Op::FloorDiv:
+    case Op::FloorMod:
+      return 4;
+    default:
+      return kAlu.has(u.op()) || u.is(Op::Stack) || u.is(Op::Buffer) ? 1 : 0;
+  }
+}
+
+bool grows(UOp u) {
+  return u.is(Op::Expand) && u.shape() != u.src(0).shape();
+}
+
+// An EXPAND that repeats an axis around one that goes on: what it repeats is computed anew in the inner loop.
+bool repeats_inner_loop(UOp u) {
+  const Shape& from = u.src(0).shape();
+  const Shape& to = u.shape();
+  bool repeated = false;
+  for (size_t k = 0; k < to.size(); k++) {
+    if (from[k] != to[k] && to[k] >= kRepeats) repeated = true;
+    if (repeated && from[k] > 1) return true;
+  }
+  return false;
+}
+
+class Stager {
+ public:
+  Stager(std::span<const UOp> roots, const CutOptions& options) : roots_(roots), options_(options) {
+    post_order(roots, [&](UOp u) { order_.push_back(u); });
+  }
+
+  std::vector<UOp> run() {
+    from_users();
+    from_sources();
+    std::vector<UOp> out;
+    NodeMap<UOp> images;
+    for (UOp root : roots_)
+      out.push_back(map_graph(
+          root, images, [&](UOp old, UOp u) { return staged_.contains(old) ? u.graph().make(Op::Stage, {u}) : u; }));
+    return out;
+  }
+
+ private:
+  static constexpr uint64_t kNobody = 0, kResult = uint64_t{1} << 32, kMany = UINT64_MAX;
+
+  struct Uses {
+    uint64_t owner = kNobody;  // the one kernel that computes the value: kResult + its number, or id of the cut + 1
+    bool joins = false;        // two uses lie in different kernels
+    bool broadcast = false;    // an EXPAND above repeats it
+    bool repeated = false;     // in an inner loop, and only movement lies between
+  };
+
+  void use(Uses& u, uint64_t owner) {
+    if (u.owner == kNobody) {
+      u.owner = owner;
+    } else if (u.owner != owner || owner == kMany) {
+      u.owner = kMany;
+      u.joins = true;
+    }
+  }
+
+  // From the results down: users are seen before what they use.
+  void from_users() {
+    for (size_t i = 0; i < roots_.size(); i++) use(uses_[roots_[i]], kResult + i);
+    for (size_t i = order_.size(); i-- > 0;) {
+      const UOp u = order_[i];
+      const Uses own = uses_[u];
+      if (u.is(Op::Reduce) && (own.broadcast || own.owner == kMany)) staged_.insert(u);
+      const bool cut = u.is(Op::Stage) || staged_.contains(u);
+      for (UOp source : u.src()) {
+        Uses& s = uses_[source];
+        use(s, cut ? uint64_t{u.id()} + 1 : own.owner);
+        s.broadcast |= grows(u) || (own.broadcast && !cut);
+        s.repeated |= u.is(Op::Expand) && repeats_inner_loop(u);
+        s.repeated |= own.repeated && kMovement.has(u.op());
+      }
+    }
+  }
+
+  // From the buffers up: what an operation costs depends on the cuts below it. Counts a value used twice twice, which
+  // only makes a long chain of those be staged earlier.
+  void from_sources() {
+    NodeMap<int64_t> costs;
+    for (UOp u : order_) {
+      int64_t cost = operation_cost(u);
+      for (UOp source : u.src()) cost = std::min(kLargestCost, cost + costs.at(source));
+      const bool large = cost > kSharedCost && u.ndim() > 0;
+      const Uses& uses = uses_.at(u);
+      if (kAlu.has(u.op()) && ((uses.joins && large) || (options_.opt > 0 && uses.repeated && cost >= kRepeatedCost)))
+        staged_.insert(u);
+      costs.insert(u, u.is(Op::Stage) || staged_.contains(u) ? 1 : cost);
+    }
+  }
+
+  std::span<const UOp> roots_;
+  const CutOptions options_;
+  std::vector<UOp> order_;
+  NodeMap<Uses> uses_;
+  NodeSet staged_;
+};
+
+}  // namespace
+
+UOp whole_buffer(UOp u) {
+  while (u.is(Op::Reshape)) u = u.src(0);
+  return u.is(Op::Buffer) ? u : UOp();
+}
+
+std::vector<UOp> insert_stages(std::span<const UOp> roots, const CutOptions& options) {
+  return Stager(roots, options).run();
+}
+
+UOp stage_broadcast_compute(UOp root) {
+  return insert_stages(std::span(&root, 1), {}).front();
+}
+
+}  // namespace uopc

@@ -1,0 +1,70 @@
+// make_plan: the texts of the appendix, where graphs are cut, and what may be written in place.
+#include "uopc/plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "golden.hpp"
+#include "uopc/passes.hpp"
+#include "uopc/uir.hpp"
+
+namespace uopc {
+namespace {
+
+UOp softmax(UOp x) {
+  const Shape row{x.shape()[0], 1};
+  const UOp max = x.reduce(Op::Max, 1).reshape(row).broadcast_to(x.shape());
+  const UOp e = ((x - max) * 1.4426950408889634).exp2();
+  const UOp sum = e.reduce(Op::Add, 1).reshape(row).broadcast_to(x.shape());
+  return e / sum;
+}
+
+TEST(MakePlan, CutsAtAStage) {
+  const auto c = golden::read("plan_stage");
+  Graph g;
+  EXPECT_EQ(to_string(make_plan({parse(g, c.at("uir"))}).plan), c.at("plan"));
+}
+
+TEST(MakePlan, SoftmaxIsThreeKernels) {
+  const auto c = golden::read("softmax_3x4_opt0");
+  Graph g;
+  const Plan plan = make_plan({softmax(g.buffer(12, DType::F32, 7).reshape({3, 4}))}).plan;
+  std::string text;
+  for (const PlanKernel& k : plan.kernels) text += render_c_body(k.program, k.name);
+  EXPECT_EQ(text, c.at("kernels"));
+  EXPECT_EQ(plan.temps, (std::vector<PlanBuffer>{{DType::F32, 3}, {DType::F32, 3}}));
+  EXPECT_EQ(plan.outs, (std::vector<PlanBuffer>{{DType::F32, 12}}));
+}
+
+TEST(MakePlan, AssignsInPlaceWhereEachElementIsReadAtTheIndexThatIsWritten) {
+  Graph g;
+  const UOp b = g.buffer(8, DType::F32, 0), other = g.buffer(8, DType::F32, 1);
+  const PlanResult r{b * 2.0 + other, b};
+  const auto p = make_plan(std::span(&r, 1));
+  ASSERT_EQ(p.plan.kernels.size(), 1u);
+  EXPECT_EQ(p.plan.kernels[0].refs, (std::vector<PlanRef>{{PlanRef::Kind::In, 0}, {PlanRef::Kind::In, 1}}));
+  EXPECT_EQ(p.inputs, (std::vector<UOp>{b, other}));
+  EXPECT_TRUE(p.plan.temps.empty());
+  EXPECT_TRUE(p.plan.outs.empty());
+}
+
+TEST(MakePlan, AssignsThroughATemporaryOtherwise) {
+  Graph g;
+  const UOp b = g.buffer(8, DType::F32, 0);
+  const PlanResult r{b.reshape({2, 4}).permute({1, 0}).reshape({8}), b};
+  const auto p = make_plan(std::span(&r, 1));
+  ASSERT_EQ(p.plan.kernels.size(), 2u) << to_string(p.plan);
+  EXPECT_EQ(p.plan.temps.size(), 1u);
+  EXPECT_EQ(p.plan.kernels[1].refs, (std::vector<PlanRef>{{PlanRef::Kind::Tmp, 0}, {PlanRef::Kind::In, 0}}));
+}
+
+TEST(MakePlan, SwapsThroughOneTemporary) {
+  Graph g;
+  const UOp a = g.buffer(8, DType::F32, 0), b = g.buffer(8, DType::F32, 1);
+  const PlanResult r[] = {{b + 1.0, a}, {a + 2.0, b}};
+  const auto p = make_plan(r);
+  EXPECT_EQ(p.plan.kernels.size(), 3u) << to_string(p.plan);
+  EXPECT_EQ(p.plan.temps.size(), 1u);
+}
+
+}  // namespace
+}  // namespace uopc
