@@ -94,6 +94,15 @@ TEST(Gradient, PlacesWhatAnIndexTook) {
   }
 }
 
+TEST(Gradient, PlacesWhatIndicesOfTwoAxesTook) {
+  Graph g;
+  const UOp x = g.buffer(6, DType::F32, 0).reshape({3, 2});
+  const UOp i = g.buffer(1, DType::I32, 1).index(g.constant(0)).load();
+  const UOp picked = gradient(x.index({i, g.constant(1)}), g.constant(5.0), std::span(&x, 1))[0];
+  const std::pair<UOp, UOp> value{i, g.constant(2)};
+  EXPECT_EQ(text(substitute(picked, std::span(&value, 1))), "[[0.0, 0.0], [0.0, 0.0], [0.0, 5.0]]");
+}
+
 TEST(Gradient, GoesThroughCalls) {
   Graph g;
   const UOp x = vector(g, {1, 2}), p = g.param(0, DType::F32, {2});
