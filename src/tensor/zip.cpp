@@ -38,6 +38,7 @@ std::string shown(std::string_view name) {
 }
 
 uint32_t crc_of(std::string_view data, uint32_t crc = 0) {
+  if (data.empty()) return crc;  // zlib takes a null pointer for the wish to start anew
   return static_cast<uint32_t>(crc32_z(crc, reinterpret_cast<const Bytef*>(data.data()), data.size()));
 }
 
