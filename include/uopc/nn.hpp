@@ -79,7 +79,9 @@ struct UOPC_API RMSNorm {
   }
 };
 
-// Over axis 1 of (N, C, ...). In training mode the batch's statistics, and the running ones are moved toward them.
+// Over axis 1 of (N, C, ...). In training mode the batch's statistics, and the running ones are moved toward them. That
+// is lazy: `optimizer.step(loss, nn::buffers(net))` computes it in the step's plan. Left alone, the next forward
+// computes it first, which repeats the last one, and parameters that it was made of cannot change in place meanwhile.
 struct UOPC_API BatchNorm {
   Tensor weight, bias;
   Tensor running_mean, running_var;  // saved, not trained
@@ -139,26 +141,30 @@ struct UOPC_API MultiHeadAttention {
 class UOPC_API Optimizer {
  public:
   virtual ~Optimizer() = default;
-  const Tensor& step(const Tensor& loss);                                                // returns the loss, realized
-  void step(const Tensor& loss, std::span<const Tensor> also);                           // realizes these along
-  void step_with(std::span<const Tensor> gradients, std::span<const Tensor> also = {});  // one a parameter
+  const Tensor& step(const Tensor& loss);                       // returns the loss, realized
+  void step(const Tensor& loss, std::span<const Tensor> also);  // realizes these along
+  // One gradient a parameter. Realizes them and `also` first, the parameters in a second plan.
+  void step_with(std::span<const Tensor> gradients, std::span<const Tensor> also = {});
 
   void set_lr(double lr);  // compiles nothing; kept by a Capture
   double lr() const { return lr_; }
   const std::vector<Tensor>& parameters() const { return parameters_; }
-  StateDict state_dict() const;  // statistics: "m.0", "v.0", ..
+  StateDict state_dict() const;  // statistics: "m.0", "v.0", ..; not the learning rate
   void load_state_dict(const StateDict& state);
 
  protected:
   Optimizer(std::vector<Tensor> parameters, double lr);
   // Assigns every parameter and statistic its next value; realizes nothing.
   virtual void update(std::span<const Tensor> gradients) = 0;
-  Tensor& add_state(std::string name, Tensor t);
+  void add_state(std::string name, Tensor t);
 
   std::vector<Tensor> parameters_;
   StateDict state_;
   Tensor lr_tensor_;  // shape ()
   double lr_ = 0;
+
+ private:
+  void update_and_realize(std::vector<Tensor> gradients, std::span<const Tensor> also);
 };
 
 class UOPC_API SGD : public Optimizer {
@@ -217,7 +223,7 @@ class UOPC_API Collector {
   }
 
   StateDict all;
-  std::vector<Tensor> trained;
+  std::vector<Tensor> trained, kept;
 
  private:
   template <class T>
@@ -226,7 +232,7 @@ class UOPC_API Collector {
     if constexpr (std::is_same_v<std::remove_const_t<T>, Tensor>) {
       if (!member) return;
       all.emplace_back(path, member);
-      if (trains) trained.push_back(member);
+      (trains ? trained : kept).push_back(member);
     } else if constexpr (requires {
                            member.has_value();
                            *member;
@@ -260,6 +266,13 @@ std::vector<Tensor> parameters(Model& model) {
   Collector c;
   model.visit(c);
   return std::move(c.trained);
+}
+// What is saved and not trained: the running statistics of BatchNorm.
+template <class Model>
+std::vector<Tensor> buffers(Model& model) {
+  Collector c;
+  model.visit(c);
+  return std::move(c.kept);
 }
 // Writes `from` into the tensors of `to` by name. Throws Error(Type) that names what is missing, left over, or of
 // another shape or dtype; nothing is changed then.
