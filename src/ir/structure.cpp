@@ -57,6 +57,15 @@ class Words {
 
 }  // namespace
 
+uint64_t hash_words(std::span<const uint32_t> words) {
+  uint64_t h = 0x9E3779B97F4A7C15u ^ words.size();
+  for (uint32_t w : words) {
+    h = (h ^ w) * 0xD6E8FEB86659FD93u;
+    h ^= h >> 32;
+  }
+  return h;
+}
+
 Structure structure(std::span<const UOp> roots) {
   Structure s;
   Words words(s.words);
@@ -77,12 +86,7 @@ Structure structure(std::span<const UOp> roots) {
     number.insert(u, next++);
   });
   for (UOp root : roots) words.put(number.at(root));
-  uint64_t h = 0x9E3779B97F4A7C15u ^ s.words.size();
-  for (uint32_t w : s.words) {
-    h = (h ^ w) * 0xD6E8FEB86659FD93u;
-    h ^= h >> 32;
-  }
-  s.hash = h;
+  s.hash = hash_words(s.words);
   return s;
 }
 

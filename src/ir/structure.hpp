@@ -18,4 +18,6 @@ struct Structure {
 
 Structure structure(std::span<const UOp> roots);
 
+uint64_t hash_words(std::span<const uint32_t> words);
+
 }  // namespace uopc

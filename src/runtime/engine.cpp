@@ -22,6 +22,8 @@ Options checked(Options o) {
   if (o.threads < 0 || o.threads > kMaxThreads)
     refuse("threads is " + std::to_string(o.threads) + "; right are 0 to " + std::to_string(kMaxThreads));
   if (o.opt_level < 0 || o.opt_level > 3) refuse("opt_level is " + std::to_string(o.opt_level) + "; right are 0 to 3");
+  if (o.opt < 0 || o.opt > 2) refuse("opt is " + std::to_string(o.opt) + "; right are 0 to 2");
+  if (o.debug < 0 || o.debug > 4) refuse("debug is " + std::to_string(o.debug) + "; right are 0 to 4");
   return o;
 }
 

@@ -4,6 +4,7 @@
 
 #include "runtime/check_buffers.hpp"
 #include "runtime/kernel_impl.hpp"
+#include "runtime/kernel_status.hpp"
 
 namespace uopc {
 
@@ -35,10 +36,16 @@ void Kernel::operator()(std::span<const BufferRef> buffers) const {
   }
   for (size_t i = 0; i < buffers.size(); i++) pointers[i] = buffers[i].data;
   KernelContext context;
+  const auto status = static_cast<KernelStatus>(impl_->entry(pointers, &context));
+  if (status != KernelStatus::Ok) throw_kernel_error(impl_->name, status, context);
+}
+
+void throw_kernel_error(const std::string& kernel, KernelStatus status, const KernelContext& context) {
   std::string why;
-  switch (static_cast<KernelStatus>(impl_->entry(pointers, &context))) {
+  switch (status) {
     case KernelStatus::Ok:
-      return;
+      why = "no error";
+      break;
     case KernelStatus::IndexOutOfRange:
       why = fmt::format("index {} is out of range of slot {}, which has {} elements", context.index, context.slot,
                         context.size);
@@ -50,7 +57,7 @@ void Kernel::operator()(std::span<const BufferRef> buffers) const {
       why = "Options::parallel_for threw an exception";
       break;
   }
-  throw Error(ErrorCode::Run, fmt::format("kernel '{}': {}", impl_->name, why));
+  throw Error(ErrorCode::Run, fmt::format("kernel '{}': {}", kernel, why));
 }
 
 }  // namespace uopc

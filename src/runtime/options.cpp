@@ -1,3 +1,5 @@
+#include <charconv>
+#include <cstdio>
 #include <cstdlib>
 
 #include "uopc/engine.hpp"
@@ -13,6 +15,23 @@ Options Options::from_env() {
   };
   read("CC", o.cc);
   read("CFLAGS", o.cflags);
+  const auto read_level = [](const char* name, int most, int& to) {
+    const char* v = std::getenv(name);
+    if (!v || !*v) return;
+    const std::string_view text(v);
+    int level = -1;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), level);
+    if (error != std::errc() || end != text.data() + text.size() || level < 0 || level > most)
+      throw Error(ErrorCode::Parse,
+                  std::string(name) + "='" + v + "' is not a number from 0 to " + std::to_string(most));
+    to = level;
+  };
+  read_level("DEBUG", 4, o.debug);
+  read_level("OPT", 2, o.opt);
+  o.log = [](std::string_view line) {
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fputc('\n', stdout);
+  };
   std::string home;
   if (!read("UOPC_CACHE", o.c_cache_dir) && read("HOME", home) && !home.empty()) o.c_cache_dir = home + "/.cache/uopc";
   return o;

@@ -1,0 +1,151 @@
+#include "runtime/compiled_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "runtime/kernel_status.hpp"
+#include "uopc/passes.hpp"
+
+namespace uopc {
+namespace {
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+CompiledKernel describe_kernel(const PlanKernel& k, Kernel code) {
+  CompiledKernel c{k.name, std::move(code), k.refs, k.flops, {}};
+  for (const KernelParam& p : c.code.params()) {
+    const PlanRef& r = k.refs[static_cast<size_t>(p.slot)];
+    if (r.kind == PlanRef::Kind::In && p.read && p.written) c.overwrites.push_back(r.index);
+  }
+  return c;
+}
+
+// Asks Options::progress before each kernel that is new, and once more at the end.
+class Progress {
+ public:
+  Progress(const Engine& engine, int64_t total) : hook_(engine.options().progress), total_(total) {}
+  void before(const std::string& kernel) {
+    if (hook_ && !hook_({done_, total_, kernel}))
+      throw Error(ErrorCode::Compile, fmt::format("cancelled after {} of {} kernels", done_, total_));
+    done_++;
+  }
+  void finish() {
+    const std::string none;
+    if (hook_ && total_ > 0) hook_({total_, total_, none});
+  }
+
+ private:
+  const std::function<bool(const CompileProgress&)>& hook_;
+  int64_t done_ = 0;
+  const int64_t total_;
+};
+
+}  // namespace
+
+CompiledPlan compile_plan(Engine& engine, KernelCache& cache, const PlanAndInputs& planned) {
+  const Plan& plan = planned.plan;
+  CompiledPlan out;
+  for (UOp b : planned.inputs) out.inputs.push_back({b.dtype(), b.shape()[0]});
+  out.temps = plan.temps;
+  out.outs = plan.outs;
+  out.memory = plan_memory(plan);
+  const Options& o = engine.options();
+  if (o.debug >= 4 && o.log)
+    for (const PlanKernel& k : plan.kernels) o.log(render_c(k.program, k.name));
+
+  std::vector<std::optional<Kernel>> known;
+  for (const PlanKernel& k : plan.kernels) known.push_back(cache.find(k.program));
+  Progress progress(engine, std::ranges::count_if(known, [](const auto& k) { return !k; }));
+  for (size_t i = 0; i < plan.kernels.size(); i++) {
+    const PlanKernel& k = plan.kernels[i];
+    if (!known[i]) {
+      progress.before(k.name);
+      known[i] = cache.get(k.program, [&] {
+        out.newly_compiled++;
+        return engine.compile(k.program, {}, k.name);
+      });
+    }
+    out.kernels.push_back(describe_kernel(k, std::move(*known[i])));
+  }
+  progress.finish();
+  return out;
+}
+
+BoundPlan::BoundPlan(std::shared_ptr<const CompiledPlan> plan, std::span<void* const> inputs,
+                     std::span<void* const> outs, void* scratch)
+    : plan_(std::move(plan)), of_input_(inputs.size()) {
+  const auto memory = [&](const PlanRef& r) -> void* {
+    const auto i = static_cast<size_t>(r.index);
+    if (r.kind == PlanRef::Kind::In) return inputs[i];
+    if (r.kind == PlanRef::Kind::Out) return outs[i];
+    return static_cast<char*>(scratch) + plan_->memory.offsets[i];
+  };
+  for (const CompiledKernel& k : plan_->kernels) {
+    first_.push_back(pointers_.size());
+    for (const PlanRef& r : k.refs) {
+      if (r.kind == PlanRef::Kind::In) of_input_[static_cast<size_t>(r.index)].push_back(pointers_.size());
+      pointers_.push_back(memory(r));
+    }
+  }
+}
+
+void BoundPlan::rebind_input(size_t index, void* memory) {
+  for (size_t at : of_input_[index]) pointers_[at] = memory;
+}
+
+void BoundPlan::run(size_t kernel) const {
+  const CompiledKernel& k = plan_->kernels[kernel];
+  KernelContext context;
+  const auto status = static_cast<KernelStatus>(k.code.entry()(pointers_.data() + first_[kernel], &context));
+  if (status != KernelStatus::Ok) throw_kernel_error(k.name, status, context);
+}
+
+void BoundPlan::run() const {
+  for (size_t i = 0; i < plan_->kernels.size(); i++) run(i);
+}
+
+double run_plan(const Engine& engine, const CompiledPlan& plan, std::span<void* const> inputs,
+                std::span<void* const> outs, void* scratch) {
+  const Options& o = engine.options();
+  const BoundPlan bound(std::shared_ptr<const CompiledPlan>(std::shared_ptr<void>(), &plan), inputs, outs,
+                        scratch);
+  if (o.debug < 2 || !o.log) {
+    const double start = now();
+    bound.run();
+    return now() - start;
+  }
+  double total = 0;
+  std::vector<std::byte> before;
+  for (size_t i = 0; i < plan.kernels.size(); i++) {
+    const CompiledKernel& k = plan.kernels[i];
+    // What a second run may spoil is put back in front of it.
+    const bool restore = o.debug >= 3 && !k.overwrites.empty();
+    void* changed = restore ? inputs[static_cast<size_t>(k.overwrites[0])] : nullptr;
+    if (restore) {
+      const PlanBuffer& b = plan.inputs[static_cast<size_t>(k.overwrites[0])];
+      before.resize(static_cast<size_t>(b.size * itemsize(b.dtype)));
+      std::memcpy(before.data(), changed, before.size());
+    }
+    const double start = now();
+    bound.run(i);
+    const double seconds = now() - start;
+    total += seconds;
+    std::string line = fmt::format("  {:30} {:8.3f} ms {:8.2f} GFLOP/s", k.name, seconds * 1e3,
+                                   k.flops / std::max(seconds, 1e-9) * 1e-9);
+    if (o.debug >= 3) {
+      if (restore) std::memcpy(changed, before.data(), before.size());
+      const double again = now();
+      bound.run(i);
+      line += fmt::format("  (again: {:.3f} ms)", (now() - again) * 1e3);
+    }
+    o.log(line);
+  }
+  return total;
+}
+
+}  // namespace uopc
