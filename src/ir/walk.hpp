@@ -149,4 +149,17 @@ UOp map_graph(UOp root, NodeMap<UOp>& images, Map&& map) {
   return images.at(root);
 }
 
+// The same programs in another Graph.
+inline std::vector<UOp> import_all(Graph& to, std::span<const UOp> roots) {
+  NodeMap<UOp> images;
+  std::vector<UOp> src, out;
+  post_order(roots, [&](UOp u) {
+    src.clear();
+    for (UOp s : u.src()) src.push_back(images.at(s));
+    images.insert(u, to.make(u.op(), src, u.arg()));
+  });
+  for (UOp root : roots) out.push_back(images.at(root));
+  return out;
+}
+
 }  // namespace uopc

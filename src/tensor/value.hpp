@@ -16,33 +16,41 @@
 
 namespace uopc {
 
-// Memory of one BUFFER node (its slot is unique in the Context). Made on first use: filled with `fill` then.
 class Buffer;
 
 struct Value {
   std::shared_ptr<Context::Impl> context;
   UOp uop;       // realized: BUFFER, or a RESHAPE of it
-  UOp built_as;  // the UOp that dependents hold; equals `uop` until it is realized
+  UOp built_as;  // the UOp that dependents made before it was realized hold
   std::vector<std::shared_ptr<Value>> sources;
-  std::shared_ptr<Buffer> buffer;  // realized only
+  std::shared_ptr<Buffer> buffer;              // realized only
+  Value *previous = nullptr, *next = nullptr;  // in the list of the Context's Values
 
   Value(std::shared_ptr<Context::Impl> context, UOp uop, std::vector<std::shared_ptr<Value>> sources);
-  ~Value();  // iterative: a chain of a million drops without recursion
+  ~Value();  // without recursion, however long the chain of sources
   Value(const Value&) = delete;
   Value& operator=(const Value&) = delete;
 };
 
+// Lets `values` go; what dies with them is destroyed without recursion.
+void release(std::vector<std::shared_ptr<Value>> values);
+
 struct Tensor::Impl {
   std::shared_ptr<Value> value;
-  std::shared_ptr<Buffer> home;  // memory that an assigned value is to be computed into; null without an assignment
-  std::shared_ptr<Impl> base;    // of a view: what `assign` changes
+  std::shared_ptr<Buffer> home{};       // memory that an assigned value is to be computed into; null without one
+  std::shared_ptr<Impl> base{};         // of a view: what `assign` changes
+  std::shared_ptr<Value> base_value{};  // what the base was when the view was made
 };
 
 // The one way an operation makes its result: `uop` is built from the UOps of `operands` (`uop_of`), all of one Context.
-Tensor make_tensor(UOp uop, std::initializer_list<Tensor> operands);
 Tensor make_tensor(UOp uop, std::span<const Tensor> operands);
+inline Tensor make_tensor(UOp uop, std::initializer_list<Tensor> operands) {
+  return make_tensor(uop, std::span(operands.begin(), operands.size()));
+}
 // The same, a view of `of`: movement that `assign` can go back through.
 Tensor make_view(UOp uop, const Tensor& of);
+// A leaf: memory of its own, which is filled with `fill` when it is first used.
+Tensor make_leaf(const Context& ctx, Shape shape, DType dtype, Scalar fill);
 
 // The UOp that an operation builds on. Throws Error(Type) for an empty tensor.
 UOp uop_of(const Tensor& t);

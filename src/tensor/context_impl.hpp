@@ -1,0 +1,78 @@
+// What a Context's handles and tensors share.
+#pragma once
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/compiled_plan.hpp"
+#include "tensor/buffer.hpp"
+#include "tensor/value.hpp"
+
+namespace uopc {
+
+// A plan and which of a graph's BUFFERs (Structure::buffers) its inputs are.
+struct CachedPlan {
+  std::shared_ptr<const CompiledPlan> plan;
+  std::vector<size_t> inputs;
+};
+
+// Plans by the structure of what they compute. Bounded: the least recently used go.
+class PlanCache {
+ public:
+  using Key = std::vector<uint32_t>;
+  const CachedPlan* find(const Key& key);
+  const CachedPlan& insert(Key key, CachedPlan plan);
+  void clear();
+
+ private:
+  static constexpr size_t kMost = 512;
+  struct Hash {
+    size_t operator()(const Key& k) const;
+  };
+  using Entries = std::list<std::pair<const Key*, CachedPlan>>;
+  Entries order_;
+  std::unordered_map<Key, Entries::iterator, Hash> by_key_;
+};
+
+// What realize() ran while a Capture recorded.
+struct Recording {
+  struct Run {
+    std::shared_ptr<const CompiledPlan> plan;
+    std::vector<std::shared_ptr<Buffer>> inputs, outs;
+    std::shared_ptr<Buffer> scratch;
+  };
+  std::vector<Run> runs;
+  std::vector<std::shared_ptr<Buffer>> keys;
+};
+
+struct Context::Impl {
+  explicit Impl(std::shared_ptr<Engine> engine) : engine(std::move(engine)) {}
+  ~Impl();
+
+  std::shared_ptr<Engine> engine;
+  std::unique_ptr<Graph> graph = std::make_unique<Graph>();
+  std::shared_ptr<Pool> pool = std::make_shared<Pool>();
+  KernelCache kernels;
+  PlanCache plans;
+  Stats stats;
+  Value* values = nullptr;  // all that are alive
+  int64_t next_slot = 0;
+  uint64_t seed = 0, next_key = 0;
+  bool training = false, told_opt = false;
+  Recording* recording = nullptr;
+  size_t collect_at = 65536;  // nodes
+  std::map<int64_t, std::weak_ptr<Value>> iotas;
+
+  std::shared_ptr<Buffer> new_buffer(DType dtype, int64_t size, Scalar fill = 0);
+  UOp node(const Buffer& b) { return graph->buffer(b.size, b.dtype, b.slot); }
+  void draw_key(int32_t* two);
+  // Imports what is alive into a new Graph once the old one has grown to several times that.
+  void collect();
+};
+
+}  // namespace uopc

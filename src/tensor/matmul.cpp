@@ -1,0 +1,40 @@
+#include <fmt/format.h>
+
+#include "ir/py_text.hpp"
+#include "tensor/operands.hpp"
+
+namespace uopc {
+namespace {
+
+// (.., M, K) and (.., N, K) to (.., M, N): both are read along their rows.
+Tensor rows_by_rows(const Tensor& a, const Tensor& b) {
+  return (a.unsqueeze(-2) * b.unsqueeze(-3)).sum(-1);
+}
+
+}  // namespace
+
+Tensor Tensor::matmul(const Tensor& b) const {
+  const auto wrong = [&] {
+    return Error(ErrorCode::Type, fmt::format("matmul: {} by {}: the last size of the one must be the last but one of "
+                                              "the other",
+                                              py_tuple(shape()), py_tuple(b.shape())));
+  };
+  if (ndim() == 0 || b.ndim() == 0) throw wrong();
+  const Tensor x = ndim() == 1 ? unsqueeze(0) : *this, y = b.ndim() == 1 ? b.unsqueeze(-1) : b;
+  if (x.size(-1) != y.size(-2)) throw wrong();
+  Tensor out = rows_by_rows(x, y.transpose(-2, -1));
+  if (b.ndim() == 1) out = out.squeeze(-1);
+  if (ndim() == 1) out = out.squeeze(b.ndim() == 1 ? -1 : -2);
+  return out;
+}
+
+Tensor Tensor::linear(const Tensor& weight, const Tensor& bias) const {
+  if (ndim() == 0 || weight.ndim() != 2 || weight.size(1) != size(-1))
+    throw Error(ErrorCode::Type, fmt::format("linear: a weight of shape {} does not take {}: it is (out, in)",
+                                             py_tuple(weight.shape()), py_tuple(shape())));
+  Tensor out = rows_by_rows(ndim() == 1 ? unsqueeze(0) : *this, weight);
+  if (ndim() == 1) out = out.squeeze(0);
+  return bias ? out + bias : out;
+}
+
+}  // namespace uopc

@@ -1,0 +1,132 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "ir/py_text.hpp"
+#include "tensor/operands.hpp"
+
+namespace uopc {
+namespace {
+
+// The axes moved to the end and reduced there; their sizes 1 where they are kept.
+UOp reduce_axes(UOp x, Op op, const std::vector<int64_t>& axes, bool keepdim) {
+  Shape order, kept = x.shape();
+  for (int64_t k = 0; k < x.ndim(); k++)
+    if (!std::ranges::binary_search(axes, k)) order.push_back(k);
+  order.insert(order.end(), axes.begin(), axes.end());
+  for (int64_t k : axes) kept[static_cast<size_t>(k)] = 1;
+  const UOp last = std::ranges::is_sorted(order) ? x : x.permute(order);
+  const UOp out = last.reduce(op, static_cast<int64_t>(axes.size()));
+  return keepdim ? out.reshape(kept) : out;
+}
+
+int64_t count(const Tensor& t, const std::vector<int64_t>& axes) {
+  int64_t n = 1;
+  for (int64_t k : axes) n *= t.shape()[static_cast<size_t>(k)];
+  return n;
+}
+
+// f16 is summed in f32 and rounded once.
+Tensor sum_in_f32(const Tensor& t, const std::vector<int64_t>& axes, bool keepdim) {
+  const UOp x = uop_of(t);
+  return make_tensor(reduce_axes(is_float(x.dtype()) ? x.cast(DType::F32) : x.cast(DType::F32), Op::Add, axes, keepdim),
+                     {t});
+}
+
+Tensor first_place(const char* operation, const Tensor& t, std::optional<int64_t> axis, bool keepdim, bool of_max) {
+  Tensor x = t;
+  if (!axis) {
+    x = x.reshape({-1});
+    axis = 0;
+  }
+  const int64_t k = normal_axis(operation, *axis, x.ndim()), n = x.shape()[static_cast<size_t>(k)];
+  if (n == 0) throw Error(ErrorCode::Type, fmt::format("{} over an axis of no elements", operation));
+  const Tensor best = of_max ? x.max(k, true) : x.min(k, true);
+  Shape along(static_cast<size_t>(x.ndim()), 1);
+  along[static_cast<size_t>(k)] = n;
+  // Counted from the end, the largest is the first place. Where nothing equals the best (NaN), it is the last.
+  const Tensor from_end = n - iota(t.context(), n).reshape(along);
+  Tensor out = n - x.eq(best).where(from_end, 1).max(k, keepdim);
+  if (&t != &x && keepdim && t.ndim() != x.ndim()) out = out.reshape(Shape(static_cast<size_t>(t.ndim()), 1));
+  return out;
+}
+
+}  // namespace
+
+Tensor Tensor::sum(Axes axes, bool keepdim) const {
+  const auto list = normal_axes("sum", axes, ndim());
+  if (dtype() == DType::F16) return sum_in_f32(*this, list, keepdim).cast(DType::F16);
+  const UOp x = uop_of(*this);
+  return make_tensor(reduce_axes(x.dtype() == DType::Bool ? x.cast(DType::I32) : x, Op::Add, list, keepdim), {*this});
+}
+Tensor Tensor::max(Axes axes, bool keepdim) const {
+  return make_tensor(reduce_axes(uop_of(*this), Op::Max, normal_axes("max", axes, ndim()), keepdim), {*this});
+}
+Tensor Tensor::min(Axes axes, bool keepdim) const {
+  // The largest of what is turned around: -x, or for i32 -1 - x, which cannot overflow.
+  if (dtype() == DType::Bool) return logical_not().max(axes, keepdim).logical_not();
+  if (dtype() == DType::I32) return -1 - (-1 - *this).max(axes, keepdim);
+  return neg().max(axes, keepdim).neg();
+}
+Tensor Tensor::mean(Axes axes, bool keepdim) const {
+  const auto list = normal_axes("mean", axes, ndim());
+  const Tensor sum = sum_in_f32(*this, list, keepdim) * (1.0 / static_cast<double>(count(*this, list)));
+  return dtype() == DType::F16 ? sum.cast(DType::F16) : sum;
+}
+Tensor Tensor::var(Axes axes, int64_t correction, bool keepdim) const {
+  const auto list = normal_axes("var", axes, ndim());
+  const Tensor x = cast(DType::F32);
+  const Tensor away = x - x.mean(list, true);
+  const double n = static_cast<double>(std::max<int64_t>(0, count(*this, list) - correction));
+  const Tensor out = away.square().sum(list, keepdim) * (1.0 / n);
+  return dtype() == DType::F16 ? out.cast(DType::F16) : out;
+}
+Tensor Tensor::std(Axes axes, int64_t correction, bool keepdim) const {
+  return var(axes, correction, keepdim).sqrt();
+}
+Tensor Tensor::any(Axes axes, bool keepdim) const {
+  return cast(DType::Bool).max(axes, keepdim);
+}
+Tensor Tensor::all(Axes axes, bool keepdim) const {
+  return cast(DType::Bool).min(axes, keepdim);
+}
+Tensor Tensor::argmax(std::optional<int64_t> axis, bool keepdim) const {
+  return first_place("argmax", *this, axis, keepdim, true);
+}
+Tensor Tensor::argmin(std::optional<int64_t> axis, bool keepdim) const {
+  return first_place("argmin", *this, axis, keepdim, false);
+}
+
+Tensor Tensor::softmax(int64_t axis) const {
+  const int64_t k = normal_axis("softmax", axis, ndim());
+  const Tensor e = (*this - max(k, true).detach()).exp();  // the shift changes no value, and has no gradient
+  return e / e.sum(k, true);
+}
+Tensor Tensor::log_softmax(int64_t axis) const {
+  const int64_t k = normal_axis("log_softmax", axis, ndim());
+  const Tensor away = *this - max(k, true).detach();
+  return away - away.exp().sum(k, true).log();
+}
+Tensor Tensor::logsumexp(Axes axes, bool keepdim) const {
+  const auto list = normal_axes("logsumexp", axes, ndim());
+  const Tensor most = max(list, true).detach();
+  // Infinity minus infinity would be NaN where the answer is infinity.
+  const Tensor shift = most.isinf().where(0.0, most);
+  const Tensor out = (*this - shift).exp().sum(list, true).log() + shift;
+  if (keepdim) return out;
+  Shape shape;
+  for (int64_t k = 0; k < ndim(); k++)
+    if (!std::ranges::binary_search(list, k)) shape.push_back(this->shape()[static_cast<size_t>(k)]);
+  return out.reshape(shape);
+}
+Tensor Tensor::cumsum(int64_t axis) const {
+  if (ndim() == 0) return *this;
+  const int64_t k = normal_axis("cumsum", axis, ndim()), n = shape()[static_cast<size_t>(k)];
+  const Tensor x = (dtype() == DType::Bool ? cast(DType::I32) : *this).transpose(k, -1);
+  const Tensor i = iota(context(), n);
+  const Tensor before = i <= i.reshape({n, 1});  // (to, from)
+  return before.where(x.unsqueeze(-2), 0).sum(-1).cast(x.dtype()).transpose(k, -1);
+}
+
+}  // namespace uopc
