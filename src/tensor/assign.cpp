@@ -40,7 +40,7 @@ std::pair<UOp, UOp> move_back(UOp view, UOp base, UOp also, UOp v) {
 // Gives the tensor another value; its memory becomes the home of that.
 void set_value(Tensor::Impl& t, std::shared_ptr<Value> v) {
   if (t.value->buffer && !t.home) t.home = t.value->buffer;
-  std::vector<std::shared_ptr<Value>> old{std::exchange(t.value, std::move(v))};
+  std::vector<std::shared_ptr<Value>> old{t.value.exchange(std::move(v))};
   release(std::move(old));
 }
 
@@ -52,15 +52,17 @@ Tensor& Tensor::assign(const Tensor& v) {
   if (v.shape() != shape() || v.dtype() != dtype())
     throw Error(ErrorCode::Type, fmt::format("assign: a tensor of dtypes.{}{} takes no dtypes.{}{}", name(dtype()),
                                              py_tuple(shape()), name(v.dtype()), py_tuple(v.shape())));
-  const std::shared_ptr<Value> value = v.impl()->value;
+  const std::shared_ptr<Value> value = v.impl()->value.shared();
   const auto& context = value->context;
   if (const auto base = impl_->base) {
     const Value& then = *impl_->base_value;
     const auto [moved, inside] = move_back(impl_->value->built_as, then.built_as, then.uop, value->uop);
-    set_value(*base,
-              std::make_shared<Value>(context, inside.where(moved, base->value->uop), std::vector{value, base->value}));
+    set_value(*base, std::make_shared<Value>(context, inside.where(moved, base->value->uop),
+                                             std::vector<std::shared_ptr<Value>>{value, base->value.shared()}));
   }
-  set_value(*impl_, std::make_shared<Value>(context, value->uop, std::vector{value}));
+  // A value that only `v` has is shared with it: computed once, into this tensor's memory.
+  const bool shared = !value->buffer && value->handles == 1 && !v.impl()->home && !v.impl()->base;
+  set_value(*impl_, shared ? value : std::make_shared<Value>(context, value->uop, std::vector{value}));
   if (impl_->base) impl_->home = nullptr;  // the memory is the base's
   return *this;
 }
@@ -85,7 +87,7 @@ void Tensor::write(std::span<const std::byte> data) {
   auto value = std::make_shared<Value>(context, node.shape() == shape() ? node : node.reshape(shape()),
                                        std::vector<std::shared_ptr<Value>>{});
   value->buffer = b;
-  std::vector<std::shared_ptr<Value>> old{std::exchange(impl_->value, std::move(value))};
+  std::vector<std::shared_ptr<Value>> old{impl_->value.exchange(std::move(value))};
   release(std::move(old));
   impl_->home = nullptr;
 }

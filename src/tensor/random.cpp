@@ -1,6 +1,6 @@
-// A counter-based generator out of the ops there are: a number is a mix of its index with a key of two words. The mix
-// multiplies by odd constants, which are bijections of i32, and rotates, so that the well mixed high bits move to the
-// low ones; after each round a word of the key is added.
+// A counter-based generator out of the ops there are: a number is a mix of its index with a key of two words. A round
+// is RC6's x * (2 x + 1), a permutation of i32 whose high bits depend on all lower ones (Rivest and others, 1998), half
+// a turn that brings those down, and a word of the key.
 #include <numbers>
 
 #include "tensor/operands.hpp"
@@ -8,18 +8,18 @@
 namespace uopc {
 namespace {
 
-// The low 32 bits turned left by r: x * 2^r + (the upper r bits, without sign).
-UOp rotate(UOp x, int64_t r) {
-  const int64_t low = int64_t{1} << (32 - r);
-  return x * (int64_t{1} << r) + x.floordiv(low).floormod(int64_t{1} << r);
+UOp half_turn(UOp x) {
+  constexpr int64_t kHalf = 1 << 16;
+  return x * kHalf + x.floordiv(kHalf).floormod(kHalf);
 }
 
 // `stream` tells apart the numbers that one tensor needs several of for each element.
 UOp mix(UOp index, UOp key0, UOp key1, int64_t stream) {
+  const auto spread = [](UOp x) { return x * (x * 2 + 1); };
   UOp x = index * 0x2C1B3C6D + key0 + stream * 0x1B873593;
-  constexpr int32_t kOdd[] = {0x7FEB352D, 0x297A2D39, 0x45D9F3B5, 0x119DE1F3, 0x344B5409};
-  for (int round = 0; round < 5; round++) x = rotate(x * kOdd[round], 15) + (round % 2 ? key0 : key1);
-  return rotate(x * 0x2545F491, 16);
+  for (int round = 0; round < 5; round++)
+    x = half_turn(spread(x)) + (round % 2 == 0 ? key1 : key0) + int64_t{round} * 0x1E3779B9;
+  return spread(x);
 }
 
 // 24 bits as a float in [0, 1).

@@ -89,9 +89,11 @@ class Realizer {
     std::vector<Value*> stack;
     for (Value* v : closure_) {
       const auto found = source_of_.find(v);
-      // The references that the walk saw, the one of the Tensor of a target, and the walk's own.
-      const int64_t known = uses_[v] + (target_values.contains(v) ? 1 : 0) + (found != source_of_.end() ? 1 : 0);
-      const int64_t all = found != source_of_.end() ? found->second.use_count() : 1;
+      // The references that the walk saw and its own one, and those of the Tensors of a target, which will see it
+      // realized.
+      const int64_t known =
+          uses_[v] + (target_values.contains(v) ? v->handles : 0) + (found != source_of_.end() ? 1 : 0);
+      const int64_t all = found != source_of_.end() ? found->second.use_count() : target_of(v).use_count();
       if (all > known) stack.push_back(v);
     }
     while (!stack.empty()) {
@@ -124,6 +126,10 @@ class Realizer {
                                 "value: realize or drop what was made of it",
                                 fmt::format("({})", fmt::join(t.value->uop.shape(), ", "))));
     }
+  }
+
+  const std::shared_ptr<Value>& target_of(Value* v) const {
+    return std::ranges::find(targets_, v, &Target::value)->tensor->value.shared();
   }
 
   static int64_t count(const Shape& shape) {
@@ -253,7 +259,7 @@ class Realizer {
     memory_.clear();
     for (int round = 0; round < 2; round++)
       for (Target& t : targets_)
-        if (t.tensor->value.use_count() == 1) {
+        if (t.tensor->value.use_count() == t.value->handles) {
           release(std::exchange(t.value->sources, {}));
           t.value->built_as = t.value->uop;
         }

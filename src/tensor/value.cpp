@@ -44,7 +44,7 @@ void check_one_context(std::span<const Tensor> operands, const char* operation) 
 Tensor make_tensor(UOp uop, std::span<const Tensor> operands) {
   check_one_context(operands, "an operation");
   std::vector<std::shared_ptr<Value>> sources;
-  for (const Tensor& t : operands) sources.push_back(t.impl()->value);
+  for (const Tensor& t : operands) sources.push_back(t.impl()->value.shared());
   auto context = sources.front()->context;
   return Tensor(std::make_shared<Tensor::Impl>(
       Tensor::Impl{std::make_shared<Value>(std::move(context), uop, std::move(sources))}));
@@ -54,7 +54,7 @@ Tensor make_view(UOp uop, const Tensor& of) {
   Tensor t = make_tensor(uop, {of});
   const auto& from = of.impl();
   t.impl()->base = from->base ? from->base : from;
-  t.impl()->base_value = from->base ? from->base_value : from->value;
+  t.impl()->base_value = from->base ? from->base_value : from->value.shared();
   return t;
 }
 
@@ -82,7 +82,7 @@ Tensor iota(const Context& ctx, int64_t n) {
   const auto& value = t.impl()->value;
   auto* data = static_cast<int32_t*>(value->buffer->data_to_overwrite());
   for (int64_t i = 0; i < n; i++) data[i] = static_cast<int32_t>(i);
-  known = value;
+  known = value.shared();
   return t;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "uopc/tensor.hpp"
@@ -24,6 +25,7 @@ struct Value {
   UOp built_as;  // the UOp that dependents made before it was realized hold
   std::vector<std::shared_ptr<Value>> sources;
   std::shared_ptr<Buffer> buffer;              // realized only
+  int64_t handles = 0;                         // Tensors whose value it is
   Value *previous = nullptr, *next = nullptr;  // in the list of the Context's Values
 
   Value(std::shared_ptr<Context::Impl> context, UOp uop, std::vector<std::shared_ptr<Value>> sources);
@@ -35,8 +37,33 @@ struct Value {
 // Lets `values` go; what dies with them is destroyed without recursion.
 void release(std::vector<std::shared_ptr<Value>> values);
 
+// A Tensor's hold on its Value, which is told from that of a Value built on it.
+class ValueHandle {
+ public:
+  ValueHandle(std::shared_ptr<Value> v) : value_(std::move(v)) { value_->handles++; }
+  ValueHandle(ValueHandle&& h) noexcept : value_(std::move(h.value_)) {}
+  ValueHandle& operator=(ValueHandle&&) = delete;
+  ~ValueHandle() {
+    if (value_) value_->handles--;
+  }
+  // Another value in its place; returns the old one.
+  std::shared_ptr<Value> exchange(std::shared_ptr<Value> v) {
+    value_->handles--;
+    v->handles++;
+    return std::exchange(value_, std::move(v));
+  }
+  const std::shared_ptr<Value>& shared() const { return value_; }
+  Value* operator->() const { return value_.get(); }
+  Value& operator*() const { return *value_; }
+  Value* get() const { return value_.get(); }
+  int64_t use_count() const { return value_.use_count(); }
+
+ private:
+  std::shared_ptr<Value> value_;
+};
+
 struct Tensor::Impl {
-  std::shared_ptr<Value> value;
+  ValueHandle value;
   std::shared_ptr<Buffer> home{};       // memory that an assigned value is to be computed into; null without one
   std::shared_ptr<Impl> base{};         // of a view: what `assign` changes
   std::shared_ptr<Value> base_value{};  // what the base was when the view was made

@@ -1,0 +1,84 @@
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "ir/py_text.hpp"
+#include "tensor/operands.hpp"
+
+namespace uopc {
+namespace {
+
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::Type, message);
+}
+
+}  // namespace
+
+Tensor Tensor::layer_norm(int64_t axes, double eps) const {
+  if (axes < 1 || axes > ndim()) fail(fmt::format("layer_norm over {} axes of {}", axes, py_tuple(shape())));
+  std::vector<int64_t> last;
+  for (int64_t k = -axes; k < 0; k++) last.push_back(k);
+  const Tensor away = *this - mean(last, true);
+  return away * (away.square().mean(last, true) + eps).rsqrt();
+}
+Tensor Tensor::rms_norm(double eps) const {
+  return *this * (square().mean(-1, true) + eps).rsqrt();
+}
+Tensor Tensor::batch_norm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& inv_std) const {
+  if (ndim() < 2) fail(fmt::format("batch_norm of {}: (batch, channels, ..) is right", py_tuple(shape())));
+  Shape along(static_cast<size_t>(ndim()), 1);
+  along[1] = size(1);
+  const auto brought = [&](const Tensor& t) { return t.reshape(along); };
+  Tensor x = (*this - brought(mean)) * brought(weight ? inv_std * weight : inv_std);
+  return bias ? x + brought(bias) : x;
+}
+
+Tensor Tensor::dropout(double p) const {
+  if (!(p >= 0 && p <= 1)) fail(fmt::format("dropout of {}: a share is from 0 to 1", p));
+  if (!context().training() || p == 0) return *this;
+  if (p == 1) return *this * 0;
+  return (rand(context(), shape()) >= p).where(*this * (1 / (1 - p)), 0).cast(dtype());
+}
+
+Tensor Tensor::cross_entropy(const Tensor& labels, double label_smoothing) const {
+  Shape rows = shape();
+  if (rows.empty()) fail("cross_entropy of a tensor without axes");
+  rows.pop_back();
+  if (labels.shape() != rows || labels.dtype() != DType::I32)
+    fail(fmt::format("cross_entropy of {} takes i32 labels of shape {}, not dtypes.{}{}", py_tuple(shape()),
+                     py_tuple(rows), name(labels.dtype()), py_tuple(labels.shape())));
+  const Tensor logs = cast(DType::F32).log_softmax(-1);
+  const Tensor hit = labels.unsqueeze(-1).eq(iota(context(), size(-1)));
+  const Tensor picked = hit.where(logs, 0).sum(-1);
+  if (label_smoothing == 0) return picked.mean().neg();
+  return (picked * (1 - label_smoothing) + logs.mean(-1) * label_smoothing).mean().neg();
+}
+// max(x, 0) - x t + log(1 + exp(-|x|))
+Tensor Tensor::binary_cross_entropy_with_logits(const Tensor& target) const {
+  return (softplus() - *this * target).mean();
+}
+Tensor Tensor::mse_loss(const Tensor& target) const {
+  return (*this - target).square().mean();
+}
+
+Tensor Tensor::causal_mask(const Context& ctx, int64_t rows, int64_t columns) {
+  return iota(ctx, columns) <= iota(ctx, rows).unsqueeze(-1);
+}
+
+Tensor Tensor::scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
+                                            bool causal, double dropout) {
+  if (q.ndim() < 2 || k.ndim() < 2 || v.ndim() < 2 || q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2))
+    fail(fmt::format("scaled_dot_product_attention of {}, {} and {}: (.., T, d), (.., S, d) and (.., S, e) are right",
+                     py_tuple(q.shape()), py_tuple(k.shape()), py_tuple(v.shape())));
+  Tensor scores = q.matmul(k.transpose()) * (1 / std::sqrt(static_cast<double>(q.size(-1))));
+  if (mask) scores = mask.dtype() == DType::Bool ? mask.where(scores, -INFINITY) : scores + mask;
+  if (causal) scores = causal_mask(q.context(), q.size(-2), k.size(-2)).where(scores, -INFINITY);
+  if (!mask) return scores.softmax(-1).dropout(dropout).matmul(v);
+  // Of a row that sees nothing the largest is -inf: shifted by 0 instead, its sum is 0.
+  const Tensor most = scores.max(-1, true).detach();
+  const Tensor e = (scores - most.eq(-INFINITY).where(0.0, most)).exp();
+  const Tensor sum = e.sum(-1, true);
+  return (e / sum.eq(0).where(1.0, sum)).dropout(dropout).matmul(v);
+}
+
+}  // namespace uopc
