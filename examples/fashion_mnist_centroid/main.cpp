@@ -9,7 +9,7 @@
 #include <functional>
 #include <sstream>
 
-#include "idx_gz.hpp"
+#include "common/idx_gz.hpp"
 #include "uopc/uopc.hpp"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "idx_gz.hpp"
+#include "common/idx_gz.hpp"
 
 #include <zlib.h>
 
