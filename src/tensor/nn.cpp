@@ -170,9 +170,13 @@ void load(const StateDict& to, const StateDict& from) {
       fail(fmt::format("load: {} is {} {} in the model, {} {} in the state", py_repr(name), uopc::name(t.dtype()),
                        py_tuple(t.shape()), uopc::name(v.dtype()), py_tuple(v.shape())));
   }
-  std::vector<Tensor> all;
-  for (const auto& [name, t] : to) all.insert(all.end(), {t, *given.at(name)});
+  std::vector<Tensor> all, theirs;
+  for (const auto& [name, t] : to) {
+    all.push_back(t);
+    theirs.push_back(*given.at(name));
+  }
   if (!all.empty()) Tensor::realize(all);
+  if (!theirs.empty()) Tensor::realize(theirs);
   // Through host memory: a state may belong to another Context, and may be of the model's own tensors.
   std::vector<std::vector<std::byte>> bytes;
   for (const auto& [name, t] : to) {
