@@ -9,7 +9,7 @@
 
 namespace uopc::tool {
 
-enum class Show { Canonical, Type, Value };
+enum class Show { Canonical, Type, Value, Plan };
 std::string show(const std::string& file, Show what);
 
 enum class Language { C, LlvmIr, Assembly };

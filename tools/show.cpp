@@ -3,6 +3,7 @@
 #include "commands.hpp"
 #include "io.hpp"
 #include "uopc/passes.hpp"
+#include "uopc/plan.hpp"
 #include "uopc/uir.hpp"
 
 namespace uopc::tool {
@@ -20,6 +21,7 @@ std::string show(const std::string& file, Show what) {
   Graph graph;
   const UOp root = read_program(graph, file);
   if (what == Show::Canonical) return to_uir(root);
+  if (what == Show::Plan) return to_string(make_plan({root}).plan);
   if (what == Show::Value) return to_string(run(root)) + "\n";
   return fmt::format("dtype={} shape={} addrspace={}\n", name(root.dtype()), tuple(root.shape()),
                      name(root.addrspace()));

@@ -64,6 +64,11 @@ void declare(CLI::App& app, CommandLine& line) {
                           "echo '%0 = add 1, 2' | uopc eval -\n  3"),
               line);
 
+  add_program(
+      add_command(app, "plan",
+                  "Print the kernels that a graph is cut into: names, the memory each takes (in, tmp, out), C text",
+                  "uopc plan softmax.uir"),
+      line);
   CLI::App* c = add_command(app, "c", "Print the C text of a program", "uopc c --prelude gemm.uir >gemm.c");
   add_program(c, line);
   c->add_flag("--prelude", line.prelude, "Print the #includes and helpers too, so that the text compiles");
@@ -119,6 +124,7 @@ std::string dispatch(const std::string& command, CommandLine& line) {
   if (command == "print") return show(line.file, Show::Canonical);
   if (command == "type") return show(line.file, Show::Type);
   if (command == "eval") return show(line.file, Show::Value);
+  if (command == "plan") return show(line.file, Show::Plan);
   Options options = Options::from_env();
   options.check_bounds = !line.unchecked;
   options.strict_float = line.strict;

@@ -17,6 +17,8 @@
 // Errors: Error(Type) for shapes, axes and dtypes that do not fit and for two Contexts in one expression; Error(Run)
 // for an index out of range found while running; those of Engine::compile.
 //
+// A tensor that has been computed no longer knows how, unless something was built on it before: `gradient` comes first.
+//
 // Thread-safety: a Context and its tensors belong to one thread at a time. Contexts are independent; several may share
 // an Engine.
 #pragma once
@@ -366,8 +368,8 @@ UOPC_API Tensor operator-(const Tensor& a);
 
 // A step that is recorded once and then replayed: the function runs on the first two calls (the first makes what it
 // makes only once, the second is recorded), later ones run the recorded kernels on the same memory, build no graph and
-// allocate nothing. Inputs are realized tensors whose shapes and dtypes stay; what else the function reads is fixed,
-// random numbers are drawn anew. The tensors returned are overwritten by the next call.
+// allocate nothing. It realizes what it assigns. Inputs are realized tensors whose shapes and dtypes stay; what else
+// the function reads is fixed, random numbers are drawn anew. The tensors returned are overwritten by the next call.
 class UOPC_API Capture {
  public:
   using Function = std::function<std::vector<Tensor>(std::span<const Tensor> inputs)>;

@@ -160,7 +160,7 @@ Tensor Tensor::cast(DType d) const {
 }
 Tensor Tensor::clone() const {
   Tensor t = make_leaf(context(), shape(), dtype(), 0);
-  t.assign(*this);
+  t.assign(make_tensor(uop_of(*this), {*this}));  // this tensor stays as lazy as it is
   return t;
 }
 

@@ -258,7 +258,9 @@ TEST(ZipFormat, ReadsStoredAndDeflatedMembers) {
 }
 
 TEST(ZipFormat, ReadsWhatItWrites) {
-  const ZipParts p({{"a.npy", {"ab", std::string_view(), "c", std::string_view()}}, {"empty", {}}, {"b.npy", {std::string_view("\0\1", 2)}}});
+  const ZipParts p({{"a.npy", {"ab", std::string_view(), "c", std::string_view()}},
+                    {"empty", {}},
+                    {"b.npy", {std::string_view("\0\1", 2)}}});
   const std::string file = joined(p.parts);
   const std::vector<ZipMember> m = read_zip(file);
   ASSERT_EQ(m.size(), 3u);

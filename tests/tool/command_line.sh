@@ -159,6 +159,9 @@ expect 0 "$(<double.c)" '' c --opts 'Opts()' double.uir
 matches 0 '^#include <math.h>.*void kernel\(float\* restrict data0' '^$' c --prelude double.uir
 matches 0 '^void kernel\(int\* restrict data0, float\* restrict data1, float\* restrict data2\)' '^$' c gather.uir
 expect 0 $'void kernel() {\n}' '' c nothing.uir
+printf '%%a = buffer 4 : dtype=f32 slot=3\n%%s = stage %%a\n%%e = exp2 %%a\n%%t = stage %%e\n%%r = add %%t, %%s\n' >staged.uir
+matches 0 "e_4 \[\('in', 0\), \('tmp', 0\)\]" '^$' plan staged.uir
+matches 0 'temps: \[\(dtypes.f32, 4\)\]  outs: \[\(dtypes.f32, 4\)\]' '^$' plan staged.uir
 matches 0 'define .*@kernel' '^$' llvm double.uir
 matches 0 'kernel:' '^$' asm double.uir
 matches 1 '^$' '^UOpError: .*slot 1.*taken' c - <<<'%0 = buffer 4 : slot=1'
