@@ -18,17 +18,11 @@ namespace {
   throw Error(ErrorCode::Type, message);
 }
 
-UOp inline_calls(UOp root) {
-  NodeMap<UOp> images;
-  return map_graph(root, images, [](UOp, UOp u) { return u.is(Op::Call) ? inline_call(u) : u; });
-}
-
-// STAGE of what stands in memory already, or is staged already, is that.
-UOp simplify_stages(UOp root) {
-  NodeMap<UOp> images;
-  return map_graph(root, images, [](UOp, UOp u) {
-    return u.is(Op::Stage) && (u.src(0).is(Op::Stage) || whole_buffer(u.src(0))) ? u.src(0) : u;
-  });
+// CALLs inlined, detaching STAGEs gone; STAGE of what stands in memory already, or is staged already, is that.
+UOp simplify_stages(UOp, UOp u) {
+  if (u.is(Op::Call)) return inline_call(u);
+  if (is_detach(u)) return u.src(0);
+  return u.is(Op::Stage) && (u.src(0).is(Op::Stage) || whole_buffer(u.src(0))) ? u.src(0) : u;
 }
 
 std::string kernel_name(UOp value) {
@@ -52,9 +46,10 @@ class Planner {
  public:
   Planner(std::span<const PlanResult> results, const CutOptions& options) : options_(options) {
     std::vector<UOp> values;
+    NodeMap<UOp> images;
     for (const PlanResult& r : results) {
       check(r);
-      values.push_back(simplify_stages(strip_detach(inline_calls(r.value))));
+      values.push_back(map_graph(r.value, images, simplify_stages));
       into_.push_back(r.into ? *r.into : UOp());
     }
     check_targets();
