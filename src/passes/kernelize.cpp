@@ -151,26 +151,29 @@ class Planner {
   Draft draft(UOp value, PlanRef out, UOp into) {
     Draft d{value, into, {}, {}, true};
     Graph& graph = value.graph();
-    const auto lowered = [&](std::span<const UOp> inputs) {
+    // `dropped` are BUFFERs of the value that its program does not read: theirs are slots that nothing else has.
+    const auto lowered = [&](std::span<const UOp> inputs, std::span<const UOp> dropped) {
       std::vector<std::pair<UOp, UOp>> slots;
-      for (size_t i = 0; i < inputs.size(); i++)
-        slots.emplace_back(inputs[i], graph.buffer(inputs[i].shape()[0], inputs[i].dtype(), static_cast<int64_t>(i)));
+      const auto renumber = [&](UOp b, size_t slot) {
+        slots.emplace_back(b, graph.buffer(b.shape()[0], b.dtype(), static_cast<int64_t>(slot)));
+      };
+      for (size_t i = 0; i < inputs.size(); i++) renumber(inputs[i], i);
+      for (size_t i = 0; i < dropped.size(); i++) renumber(dropped[i], inputs.size() + 1 + i);
       const int64_t n = count_elements(value.shape());
       return lower(substitute(value, slots), graph.buffer(std::clamp<int64_t>(n, 1, kMaxElements), value.dtype(),
                                                           static_cast<int64_t>(inputs.size())));
     };
     std::vector<UOp> inputs = buffers_of(value);
-    UOp program = lowered(inputs);
+    UOp program = lowered(inputs, {});
     // Simplification may have removed a BUFFER.
     std::vector<char> used(inputs.size(), 0);
     for (UOp b : buffers_of(program))
       if (const auto slot = static_cast<size_t>(b.arg<ParamArg>().slot); slot < used.size()) used[slot] = 1;
     if (std::ranges::count(used, 0) > 0) {
-      std::vector<UOp> kept;
-      for (size_t i = 0; i < inputs.size(); i++)
-        if (used[i]) kept.push_back(inputs[i]);
+      std::vector<UOp> kept, dropped;
+      for (size_t i = 0; i < inputs.size(); i++) (used[i] ? kept : dropped).push_back(inputs[i]);
       inputs = std::move(kept);
-      program = lowered(inputs);
+      program = lowered(inputs, dropped);
     }
     d.kernel.name = kernel_name(value);
     d.kernel.flops = count_flops(value);
