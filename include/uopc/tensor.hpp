@@ -12,7 +12,7 @@
 //
 // Shapes are in elements, row-major. Operands broadcast as NumPy's. Negative axes count from the end. Dtypes of two
 // operands are brought to the larger of bool < i32 < f16 < f32; a C++ number takes the tensor's dtype, but a float
-// beside bool or i32 makes f32.
+// beside bool or i32 makes f32, and an int beside bool i32.
 //
 // Errors: Error(Type) for shapes, axes and dtypes that do not fit and for two Contexts in one expression; Error(Run)
 // for an index out of range found while running; those of Engine::compile.
@@ -211,9 +211,10 @@ class UOPC_API Tensor {
   Tensor permute(Shape order) const;
   Tensor transpose(int64_t a = -2, int64_t b = -1) const;
   Tensor T() const;  // axes reversed
+  Tensor movedim(int64_t from, int64_t to) const;
   Tensor shrink(std::vector<std::pair<int64_t, int64_t>> bounds) const;
-  Tensor narrow(int64_t axis, int64_t start, int64_t length) const;
-  Tensor at(std::vector<At> places) const;  // x.at({1, Slice{0, -1}, kEllipsis})
+  Tensor narrow(int64_t axis, int64_t start, int64_t length) const;  // a negative start counts from the end
+  Tensor at(std::vector<At> places) const;                           // x.at({1, Slice{0, -1}, kEllipsis})
   Tensor operator[](int64_t i) const { return at({At(i)}); }
   Tensor pad(std::vector<std::pair<int64_t, int64_t>> before_after, Scalar value = 0) const;  // negative: cut off
   Tensor flip(Axes axes = {}) const;
@@ -226,6 +227,7 @@ class UOPC_API Tensor {
     return stack(std::span(parts.begin(), parts.size()), axis);
   }
   std::vector<Tensor> split(int64_t size, int64_t axis = 0) const;  // pieces of `size`, the last may be shorter
+  std::vector<Tensor> split(Shape sizes, int64_t axis = 0) const;   // they add up to the axis
   std::vector<Tensor> chunk(int64_t n, int64_t axis = 0) const;
   Tensor repeat(Shape times) const;
   Tensor repeat_interleave(int64_t times, int64_t axis) const;
@@ -242,8 +244,10 @@ class UOPC_API Tensor {
   Tensor reciprocal() const;
   Tensor exp() const;
   Tensor exp2() const;
+  Tensor expm1() const;  // exp(x) - 1, precise near 0
   Tensor log() const;
   Tensor log2() const;
+  Tensor log1p() const;  // log(1 + x), precise near 0
   Tensor sqrt() const;
   Tensor rsqrt() const;
   Tensor sin() const;
@@ -266,8 +270,11 @@ class UOPC_API Tensor {
   Tensor square() const;
   Tensor isnan() const;
   Tensor isinf() const;
+  Tensor isfinite() const;
   Tensor logical_not() const;
   Tensor clamp(std::optional<Scalar> low, std::optional<Scalar> high) const;
+  // Whole exponents that are numbers: by multiplication, of i32 to i32 (negative: f32). Else exp2(y log2 x), off by up
+  // to 1e-5 of the value where that is huge or tiny, with IEEE's special cases.
   Tensor pow(const Tensor& exponent) const;
   Tensor pow(Scalar exponent) const;
   Tensor minimum(const Tensor& b) const;
@@ -284,10 +291,12 @@ class UOPC_API Tensor {
   Tensor ne(Scalar b) const;
   Tensor logical_and(const Tensor& b) const;
   Tensor logical_or(const Tensor& b) const;
+  Tensor logical_xor(const Tensor& b) const;
   // This is the condition.
   Tensor where(const Tensor& a, const Tensor& b) const;
   Tensor where(const Tensor& a, Scalar b) const;
   Tensor where(Scalar a, const Tensor& b) const;
+  Tensor where(Scalar a, Scalar b) const;
   Tensor masked_fill(const Tensor& mask, Scalar v) const { return mask.where(v, *this); }
 
   // ---- reductions (no axes: all of them) ----

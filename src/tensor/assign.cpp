@@ -44,6 +44,15 @@ void set_value(Tensor::Impl& t, std::shared_ptr<Value> v) {
   release(std::move(old));
 }
 
+void refuse_rearranged(const char* operation, const Tensor::Impl& t) {
+  if (t.rearranged)
+    throw Error(
+        ErrorCode::Type,
+        fmt::format("{}: the tensor is made of another by flip, a negative step, or a step that does not divide "
+                    "the axis, which takes no assignments back; {} to what it is made of",
+                    operation, operation));
+}
+
 }  // namespace
 
 Tensor& Tensor::assign(const Tensor& v) {
@@ -52,6 +61,7 @@ Tensor& Tensor::assign(const Tensor& v) {
   if (v.shape() != shape() || v.dtype() != dtype())
     throw Error(ErrorCode::Type, fmt::format("assign: a tensor of dtypes.{}{} takes no dtypes.{}{}", name(dtype()),
                                              py_tuple(shape()), name(v.dtype()), py_tuple(v.shape())));
+  refuse_rearranged("assign", *impl_);
   const std::shared_ptr<Value> value = v.impl()->value.shared();
   const auto& context = value->context;
   if (const auto base = impl_->base) {
@@ -68,6 +78,8 @@ Tensor& Tensor::assign(const Tensor& v) {
 }
 
 void Tensor::write(std::span<const std::byte> data) {
+  uop_of(*this);
+  refuse_rearranged("write", *impl_);
   const size_t bytes = static_cast<size_t>(numel() * itemsize(dtype()));
   if (data.size() != bytes)
     throw Error(ErrorCode::Type, fmt::format("write: a tensor of dtypes.{}{} takes {} bytes, not {}", name(dtype()),

@@ -17,10 +17,29 @@ template <class... Args>
   throw Error(ErrorCode::Type, fmt::format(text, std::forward<Args>(args)...));
 }
 
+// INT64_MAX where it is more; sizes are not negative.
 int64_t product(const Shape& shape) {
   int64_t n = 1;
-  for (int64_t d : shape) n *= d;
-  return n;
+  bool many = false;
+  for (int64_t d : shape) {
+    if (d == 0) return 0;
+    many |= __builtin_mul_overflow(n, d, &n);
+  }
+  return many ? INT64_MAX : n;
+}
+
+// A tensor of its own: `assign` to it does not change `of`.
+Tensor apart_from(UOp u, const Tensor& of) {
+  return make_tensor(u, {of});
+}
+
+// Keeps [begin, end) of one axis.
+UOp cut(UOp u, size_t axis, int64_t begin, int64_t end) {
+  if (begin == 0 && end == u.shape()[axis]) return u;
+  Bounds bounds;
+  for (int64_t d : u.shape()) bounds.emplace_back(0, d);
+  bounds[axis] = {begin, end};
+  return u.shrink(std::move(bounds));
 }
 
 Bounds whole(const Shape& shape) {
@@ -55,55 +74,70 @@ Shape moved(int64_t ndim, int64_t from, int64_t to) {
   return order;
 }
 
-// One axis of `at`: [begin, end) in steps, as Python's slice.indices.
-struct Steps {
-  int64_t begin, count, step;
-};
-Steps steps(const Slice& s, int64_t n) {
-  if (s.step == 0) fail("at: a step of 0");
-  const auto clamp = [&](int64_t i, int64_t low, int64_t high) { return std::clamp(i < 0 ? i + n : i, low, high); };
-  if (s.step > 0) {
-    const int64_t b = s.begin ? clamp(*s.begin, 0, n) : 0, e = s.end ? clamp(*s.end, 0, n) : n;
-    return {b, e > b ? (e - b - 1) / s.step + 1 : 0, s.step};
+// The elements begin, begin + step, ... of one axis, `count` of them. They stand at one place in rows of `step`
+// elements: a view where the axis has room for whole rows, and padded to it elsewhere.
+UOp every(UOp u, size_t axis, int64_t begin, int64_t step, int64_t count) {
+  if (count <= 1 || step == 1) return cut(u, axis, begin, begin + count);
+  const int64_t n = u.shape()[axis], first = std::max<int64_t>(0, std::min(begin, n - count * step));
+  if (first + count * step > n) {
+    Bounds more(u.shape().size());
+    more[axis].second = first + count * step - n;
+    u = pad(u, more);
   }
-  const int64_t b = s.begin ? clamp(*s.begin, -1, n - 1) : n - 1, e = s.end ? clamp(*s.end, -1, n - 1) : -1;
-  return {b, b > e ? (b - e - 1) / -s.step + 1 : 0, s.step};
+  u = cut(u, axis, first, first + count * step);
+  Shape rows = u.shape(), out = u.shape();
+  rows[axis] = out[axis] = count;
+  rows.insert(rows.begin() + static_cast<int64_t>(axis) + 1, step);
+  return cut(u.reshape(rows), axis + 1, begin - first, begin - first + 1).reshape(out);
 }
 
-// Every `step`-th element of axis k, of which there are `count`.
-Tensor strided(const Tensor& t, int64_t k, int64_t begin, int64_t count, int64_t step) {
-  if (count == 0) return t.narrow(k, 0, 0);
-  if (step == 1) return t.narrow(k, begin, count);
-  const int64_t span = count * step, n = t.size(k);
-  Tensor x = t;
-  if (begin + span > n) {
-    Bounds more(static_cast<size_t>(t.ndim()));
-    more[static_cast<size_t>(k)].second = begin + span - n;
-    x = x.pad(more);
-  }
-  x = x.narrow(k, begin, span).unflatten(k, {count, step}).narrow(k + 1, 0, 1);
-  return x.squeeze(k + 1);
+// One axis of `at`: as Python's slice.indices.
+UOp slice(UOp u, size_t axis, const Slice& s) {
+  if (s.step == 0) fail("at: a step of 0");
+  const int64_t n = u.shape()[axis];
+  const bool down = s.step < 0;
+  const int64_t low = down ? -1 : 0, high = down ? n - 1 : n;  // -1: before the first
+  const auto place = [&](std::optional<int64_t> i, int64_t absent) {
+    return !i ? absent : std::clamp(*i < 0 ? *i + n : *i, low, high);
+  };
+  const int64_t from = place(s.begin, down ? high : low), to = place(s.end, down ? low : high);
+  const int64_t distance = down ? from - to : to - from, step = down ? -std::max(s.step, -INT64_MAX) : s.step;
+  if (distance <= 0) return cut(u, axis, 0, 0);
+  const int64_t count = (distance - 1) / step + 1;
+  u = every(u, axis, down ? from - (count - 1) * step : from, step, count);
+  return down ? flip_axis(u, static_cast<int64_t>(axis)) : u;
+}
+
+// 0 above (or below) a diagonal of the last two axes.
+Tensor triangle(const char* operation, const Tensor& t, int64_t diagonal, bool lower) {
+  if (t.ndim() < 2) fail("{} of {}: two axes are needed", operation, py_tuple(t.shape()));
+  const int64_t m = t.size(-2), n = t.size(-1);
+  const Tensor rows = iota(t.context(), m).unsqueeze(-1), columns = iota(t.context(), n);
+  const Tensor edge = rows + std::clamp(diagonal, -m, n);  // beyond those nothing changes
+  const UOp u = uop_of(t), keep = uop_of(lower ? columns <= edge : columns >= edge).broadcast_to(u.shape());
+  return make_tensor(keep.where(u, u.const_like(0)), {t, rows, columns});
 }
 
 }  // namespace
 
 Tensor Tensor::reshape(Shape to) const {
   const UOp x = uop_of(*this);
-  int64_t known = 1, open = -1;
+  Shape known = to;
+  int64_t open = -1;
   for (size_t k = 0; k < to.size(); k++) {
-    if (to[k] == -1 && open < 0)
-      open = static_cast<int64_t>(k);
-    else if (to[k] < 0)
-      fail("reshape of {} to {}: one size may be -1", py_tuple(shape()), py_tuple(to));
-    else
-      known *= to[k];
+    if (to[k] >= 0) continue;
+    if (to[k] != -1 || open >= 0) fail("reshape of {} to {}: one size may be -1", py_tuple(shape()), py_tuple(to));
+    open = static_cast<int64_t>(k);
+    known[k] = 1;
   }
+  const int64_t n = product(known);
   if (open >= 0) {
-    if (known == 0 || numel() % known != 0)
+    if (n == 0 || numel() % n != 0)
       fail("reshape of {} to {}: {} elements do not divide", py_tuple(shape()), py_tuple(to), numel());
-    to[static_cast<size_t>(open)] = numel() / known;
+    to[static_cast<size_t>(open)] = numel() / n;
+  } else if (n != numel()) {
+    fail("reshape of {} to {}: another number of elements", py_tuple(shape()), py_tuple(to));
   }
-  if (product(to) != numel()) fail("reshape of {} to {}: another number of elements", py_tuple(shape()), py_tuple(to));
   return to == shape() ? *this : make_view(x.reshape(std::move(to)), *this);
 }
 
@@ -112,8 +146,9 @@ Tensor Tensor::expand(Shape to) const {
   const auto more = static_cast<int64_t>(to.size()) - ndim();
   if (more < 0) fail("expand of {} to {}: fewer axes", py_tuple(shape()), py_tuple(to));
   for (size_t k = 0; k < to.size(); k++) {
-    const int64_t own = static_cast<int64_t>(k) < more ? 1 : shape()[k - static_cast<size_t>(more)];
-    if (to[k] == -1) to[k] = own;
+    const bool added = static_cast<int64_t>(k) < more;
+    const int64_t own = added ? 1 : shape()[k - static_cast<size_t>(more)];
+    if (to[k] == -1 && !added) to[k] = own;
     if (to[k] < 0 || (own != to[k] && own != 1)) fail("expand of {} to {}", py_tuple(shape()), py_tuple(to));
   }
   return to == shape() ? *this : make_view(x.broadcast_to(to), *this);
@@ -142,6 +177,10 @@ Tensor Tensor::T() const {
   return permute(std::move(order));
 }
 
+Tensor Tensor::movedim(int64_t from, int64_t to) const {
+  return permute(moved(ndim(), normal_axis("movedim", from, ndim()), normal_axis("movedim", to, ndim())));
+}
+
 Tensor Tensor::shrink(Bounds bounds) const {
   const UOp x = uop_of(*this);
   if (static_cast<int64_t>(bounds.size()) != ndim())
@@ -152,8 +191,11 @@ Tensor Tensor::shrink(Bounds bounds) const {
   return bounds == whole(shape()) ? *this : make_view(x.shrink(std::move(bounds)), *this);
 }
 Tensor Tensor::narrow(int64_t axis, int64_t start, int64_t length) const {
+  const int64_t k = normal_axis("narrow", axis, ndim()), n = size(k), begin = start < 0 ? start + n : start;
+  if (begin < 0 || begin > n || length < 0 || length > n - begin)
+    fail("narrow: {} from {} on in an axis of {}", length, start, n);
   Bounds b = whole(shape());
-  b[static_cast<size_t>(normal_axis("narrow", axis, ndim()))] = {start, start + length};
+  b[static_cast<size_t>(k)] = {begin, begin + length};
   return shrink(std::move(b));
 }
 
@@ -165,32 +207,34 @@ Tensor Tensor::at(std::vector<At> places) const {
     if (p.kind == At::Kind::Ellipsis && std::exchange(open, true)) fail("at: two ellipses");
   }
   if (used > ndim()) fail("at: {} places in a tensor of {} axes", used, ndim());
-  Tensor x = *this;
-  int64_t k = 0;
+  UOp x = uop_of(*this);
+  Shape out;
+  size_t k = 0;
+  const auto keep = [&] { out.push_back(x.shape()[k++]); };
   for (const At& p : places) switch (p.kind) {
       case At::Kind::Number: {
-        const int64_t n = x.size(k), i = p.number < 0 ? p.number + n : p.number;
+        const int64_t n = x.shape()[k], i = p.number < 0 ? p.number + n : p.number;
         if (i < 0 || i >= n) fail("at: {} in an axis of {}", p.number, n);
-        x = x.narrow(k, i, 1).squeeze(k);
+        x = cut(x, k++, i, i + 1);
         break;
       }
-      case At::Kind::Slice: {
-        const Steps s = steps(p.slice, x.size(k));
-        if (s.step > 0)
-          x = strided(x, k, s.begin, s.count, s.step);
-        else
-          x = strided(x.flip(k), k, x.size(k) - 1 - s.begin, s.count, -s.step);
-        k++;
+      case At::Kind::Slice:
+        x = slice(x, k, p.slice);
+        keep();
         break;
-      }
       case At::Kind::NewAxis:
-        x = x.unsqueeze(k++);
+        out.push_back(1);
         break;
       case At::Kind::Ellipsis:
-        k += ndim() - used;
+        for (int64_t i = used; i < ndim(); i++) keep();
         break;
     }
-  return x;
+  while (k < x.shape().size()) keep();
+  if (x.shape() != out) x = x.reshape(std::move(out));
+  if (x == uop_of(*this)) return *this;
+  UOp from = x;
+  while (from != uop_of(*this) && (from.is(Op::Reshape) || from.is(Op::Shrink))) from = from.src(0);
+  return from == uop_of(*this) ? make_view(x, *this) : make_rearranged(x, *this);
 }
 
 Tensor Tensor::pad(Bounds around, Scalar value) const {
@@ -200,7 +244,10 @@ Tensor Tensor::pad(Bounds around, Scalar value) const {
   bool grows = false;
   for (size_t k = 0; k < around.size(); k++) {
     auto& [before, after] = around[k];
-    kept[k] = {std::max<int64_t>(0, -before), shape()[k] - std::max<int64_t>(0, -after)};
+    const int64_t n = shape()[k];
+    if (before < -n || after < -n || before > INT32_MAX || after > INT32_MAX)
+      fail("pad of axis {} of {} by ({}, {})", k, py_tuple(shape()), before, after);
+    kept[k] = {std::max<int64_t>(0, -before), n - std::max<int64_t>(0, -after)};
     if (kept[k].first > kept[k].second) fail("pad of axis {} of {} by ({}, {})", k, py_tuple(shape()), before, after);
     before = std::max<int64_t>(0, before);
     after = std::max<int64_t>(0, after);
@@ -218,7 +265,7 @@ Tensor Tensor::pad(Bounds around, Scalar value) const {
 Tensor Tensor::flip(Axes axes) const {
   UOp x = uop_of(*this);
   for (int64_t k : normal_axes("flip", axes, ndim())) x = flip_axis(x, k);
-  return make_tensor(x, {*this});
+  return make_rearranged(x, *this);
 }
 
 Tensor Tensor::cat(std::span<const Tensor> parts, int64_t axis) {
@@ -265,6 +312,18 @@ std::vector<Tensor> Tensor::split(int64_t size, int64_t axis) const {
   for (int64_t i = 0; i < std::max<int64_t>(n, 1); i += size) out.push_back(narrow(axis, i, std::min(size, n - i)));
   return out;
 }
+std::vector<Tensor> Tensor::split(Shape sizes, int64_t axis) const {
+  const int64_t k = normal_axis("split", axis, ndim()), n = size(k);
+  int64_t begin = 0;
+  std::vector<Tensor> out;
+  for (int64_t d : sizes) {
+    if (d < 0 || d > n - begin) fail("split: {} do not add up to an axis of {}", py_tuple(sizes), n);
+    out.push_back(narrow(k, begin, d));
+    begin += d;
+  }
+  if (begin != n) fail("split: {} do not add up to an axis of {}", py_tuple(sizes), n);
+  return out;
+}
 std::vector<Tensor> Tensor::chunk(int64_t n, int64_t axis) const {
   if (n < 1) fail("chunk into {} pieces", n);
   return split(std::max<int64_t>(1, (size(normal_axis("chunk", axis, ndim())) + n - 1) / n), axis);
@@ -277,9 +336,11 @@ Tensor Tensor::repeat(Shape times) const {
     if (times[k] < 0) fail("repeat {} times", times[k]);
     apart.insert(apart.end(), {1, base[k]});
     wide.insert(wide.end(), {times[k], base[k]});
-    out.push_back(times[k] * base[k]);
+    out.push_back(product({times[k], base[k]}));
   }
-  return reshape(apart).expand(wide).reshape(out);
+  if (product(out) > INT32_MAX)
+    fail("repeat of {} by {}: more than 2**31 - 1 elements", py_tuple(shape()), py_tuple(times));
+  return apart_from(uop_of(*this).reshape(apart).expand(wide).reshape(out), *this);
 }
 Tensor Tensor::repeat_interleave(int64_t times, int64_t axis) const {
   const int64_t k = normal_axis("repeat_interleave", axis, ndim());
@@ -287,8 +348,9 @@ Tensor Tensor::repeat_interleave(int64_t times, int64_t axis) const {
   Shape wide = shape();
   wide.insert(wide.begin() + k + 1, times);
   Shape out = shape();
-  out[static_cast<size_t>(k)] *= times;
-  return unsqueeze(k + 1).expand(wide).reshape(out);
+  out[static_cast<size_t>(k)] = product({out[static_cast<size_t>(k)], times});
+  if (product(out) > INT32_MAX) fail("repeat_interleave {} times: more than 2**31 - 1 elements", times);
+  return apart_from(uop_of(unsqueeze(k + 1)).expand(wide).reshape(out), *this);
 }
 Tensor Tensor::squeeze(Axes axes) const {
   const auto list = normal_axes("squeeze", axes, ndim());
@@ -322,19 +384,14 @@ Tensor Tensor::unflatten(int64_t axis, Shape sizes) const {
 }
 Tensor Tensor::roll(int64_t shift, int64_t axis) const {
   const int64_t k = normal_axis("roll", axis, ndim()), n = size(k);
-  if (n == 0) return *this;
-  const int64_t by = (shift % n + n) % n;
-  return by == 0 ? *this : cat({narrow(k, n - by, by), narrow(k, 0, n - by)}, k);
+  const int64_t by = n == 0 ? 0 : (shift % n + n) % n;
+  return by == 0 ? apart_from(uop_of(*this), *this) : cat({narrow(k, n - by, by), narrow(k, 0, n - by)}, k);
 }
 Tensor Tensor::tril(int64_t diagonal) const {
-  if (ndim() < 2) fail("tril of {}: two axes are needed", py_tuple(shape()));
-  const Tensor rows = iota(context(), size(-2)).unsqueeze(-1), columns = iota(context(), size(-1));
-  return (columns <= rows + diagonal).where(*this, 0).cast(dtype());
+  return triangle("tril", *this, diagonal, true);
 }
 Tensor Tensor::triu(int64_t diagonal) const {
-  if (ndim() < 2) fail("triu of {}: two axes are needed", py_tuple(shape()));
-  const Tensor rows = iota(context(), size(-2)).unsqueeze(-1), columns = iota(context(), size(-1));
-  return (columns >= rows + diagonal).where(*this, 0).cast(dtype());
+  return triangle("triu", *this, diagonal, false);
 }
 
 }  // namespace uopc

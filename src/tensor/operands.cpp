@@ -74,15 +74,21 @@ Tensor binary(const char* operation, const Tensor& a, const Tensor& b, BinaryUOp
   const Shape shape = broadcast_shape(operation, a.shape(), b.shape());
   return make_tensor(f(uop_of(a).cast(dtype).broadcast_to(shape), uop_of(b).cast(dtype).broadcast_to(shape)), both);
 }
-Tensor binary(const char*, const Tensor& a, Scalar b, BinaryUOp f, DType dtype) {
+UOp number_like(const char* operation, UOp u, Scalar v) {
+  if (u.dtype() == DType::I32 && v.is_int() && (v.as_int() < INT32_MIN || v.as_int() > INT32_MAX))
+    throw Error(ErrorCode::Type, fmt::format("{}: {} does not fit i32", operation, v.as_int()));
+  return u.const_like(v);
+}
+
+Tensor binary(const char* operation, const Tensor& a, Scalar b, BinaryUOp f, DType dtype) {
   if (dtype == DType::Void) dtype = promote(a.dtype(), b);
   const UOp u = uop_of(a).cast(dtype);
-  return make_tensor(f(u, u.const_like(b)), {a});
+  return make_tensor(f(u, number_like(operation, u, b)), {a});
 }
-Tensor binary(const char*, Scalar a, const Tensor& b, BinaryUOp f, DType dtype) {
+Tensor binary(const char* operation, Scalar a, const Tensor& b, BinaryUOp f, DType dtype) {
   if (dtype == DType::Void) dtype = promote(b.dtype(), a);
   const UOp u = uop_of(b).cast(dtype);
-  return make_tensor(f(u.const_like(a), u), {b});
+  return make_tensor(f(number_like(operation, u, a), u), {b});
 }
 
 Tensor unary_float(const Tensor& a, UnaryUOp f) {

@@ -22,6 +22,9 @@ int64_t normal_axis(const char* operation, int64_t axis, int64_t ndim);
 // Sorted, each once; all axes where none are given.
 std::vector<int64_t> normal_axes(const char* operation, const Axes& axes, int64_t ndim);
 
+// A constant of u's dtype and shape. Throws Error(Type) for an int that is no i32 beside one.
+UOp number_like(const char* operation, UOp u, Scalar v);
+
 using BinaryUOp = UOp (*)(UOp, UOp);
 // f of both in one dtype and shape. `dtype` Void: the promoted one.
 Tensor binary(const char* operation, const Tensor& a, const Tensor& b, BinaryUOp f, DType dtype = DType::Void);

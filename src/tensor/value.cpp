@@ -50,7 +50,14 @@ Tensor make_tensor(UOp uop, std::span<const Tensor> operands) {
       Tensor::Impl{std::make_shared<Value>(std::move(context), uop, std::move(sources))}));
 }
 
+Tensor make_rearranged(UOp uop, const Tensor& of) {
+  Tensor t = make_tensor(uop, {of});
+  t.impl()->rearranged = true;
+  return t;
+}
+
 Tensor make_view(UOp uop, const Tensor& of) {
+  if (of.impl() && of.impl()->rearranged) return make_rearranged(uop, of);
   Tensor t = make_tensor(uop, {of});
   const auto& from = of.impl();
   t.impl()->base = from->base ? from->base : from;

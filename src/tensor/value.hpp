@@ -67,6 +67,7 @@ struct Tensor::Impl {
   std::shared_ptr<Buffer> home{};       // memory that an assigned value is to be computed into; null without one
   std::shared_ptr<Impl> base{};         // of a view: what `assign` changes
   std::shared_ptr<Value> base_value{};  // what the base was when the view was made
+  bool rearranged = false;              // seen in an order that `assign` does not go back through: it refuses
 };
 
 // The one way an operation makes its result: `uop` is built from the UOps of `operands` (`uop_of`), all of one Context.
@@ -76,6 +77,8 @@ inline Tensor make_tensor(UOp uop, std::initializer_list<Tensor> operands) {
 }
 // The same, a view of `of`: movement that `assign` can go back through.
 Tensor make_view(UOp uop, const Tensor& of);
+// The same of other movement: `assign` to it, or to a view of it, is an error, where it would be lost.
+Tensor make_rearranged(UOp uop, const Tensor& of);
 // A leaf: memory of its own, which is filled with `fill` when it is first used.
 Tensor make_leaf(const Context& ctx, Shape shape, DType dtype, Scalar fill);
 
