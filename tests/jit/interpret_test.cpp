@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "error_of.hpp"
 #include "golden.hpp"
 #include "ir/fold.hpp"
 #include "ir/half.hpp"
@@ -78,15 +79,6 @@ std::vector<Scalar> interesting(DType d) {
 bool same(Scalar a, Scalar b) {
   if (a.is_float() && std::isnan(a.as_float())) return b.is_float() && std::isnan(b.as_float());
   return a == b;
-}
-
-std::string message(auto action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return std::string(error_name(e.code())) + ": " + e.what();
-  }
-  return "no error";
 }
 
 // Each op on each pair (triple) of values of each dtype, as a kernel over arrays of them.
@@ -216,7 +208,7 @@ TEST(Interpret, EveryIndexIsChecked) {
   Graph g;
   std::vector<int32_t> count = {5};
   std::vector<float> out(4, -1);
-  EXPECT_EQ(message([&] {
+  EXPECT_EQ(named_error_of([&] {
               interpret(parse(g, kCopy), std::vector<BufferRef>{count, out});
             }),
             "RunError: index 4 is out of range of BUFFER slot 1, which has 4 elements");
@@ -234,7 +226,7 @@ TEST(Interpret, EveryIndexIsChecked) {
   for (int32_t bad : {-1, 8, INT32_MAX, INT32_MIN}) {
     std::vector<int32_t> index = {bad};
     std::vector<float> result(1);
-    EXPECT_EQ(message([&] {
+    EXPECT_EQ(named_error_of([&] {
                 interpret(parse(g, gather), std::vector<BufferRef>{index, result});
               }),
               "RunError: index " + std::to_string(bad) + " is out of range of ALLOC slot 3, which has 8 elements");
@@ -245,7 +237,9 @@ TEST(Interpret, CallsAreChecked) {
   Graph g;
   const UOp program = as_program(g.buffer(4, DType::F32, 0).shrink({{1, 4}}));
   std::vector<float> memory(16);
-  const auto call = [&](std::vector<BufferRef> buffers) { return message([&] { interpret(program, buffers); }); };
+  const auto call = [&](std::vector<BufferRef> buffers) {
+    return named_error_of([&] { interpret(program, buffers); });
+  };
   const auto at = [&](size_t i, size_t n) { return BufferRef(&memory[i], n * sizeof(float)); };
   EXPECT_EQ(call({at(0, 4), at(4, 3)}), "no error");
   std::vector<int32_t> ints(4);
@@ -262,7 +256,7 @@ TEST(Interpret, CallsAreChecked) {
   EXPECT_EQ(call({at(4, 4), at(2, 3)}), "RunError: the buffers of slots 0 and 1 overlap, and slot 1 is written");
   EXPECT_EQ(call({at(4, 4), at(1, 3)}), "no error");
   EXPECT_EQ(
-      message([&] { interpret(g.buffer(4, DType::F32, 0), {}); }),
+      named_error_of([&] { interpret(g.buffer(4, DType::F32, 0), {}); }),
       "UOpError: the interpreter runs loop programs (root SINK), not a BUFFER; as_program makes one of a shaped graph");
 }
 
@@ -291,7 +285,7 @@ TEST(Interpret, RefusesWhatItCannotRun) {
 %12 = sink %11
 )";
   std::vector<float> out(4);
-  EXPECT_TRUE(message([&] {
+  EXPECT_TRUE(named_error_of([&] {
                 interpret(parse(g, barrier), std::vector<BufferRef>{out});
               }).starts_with("NotImplementedError: BARRIER in the interpreter"));
   const std::string huge = R"(%0 = alloc 2000000000 : dtype=f32 slot=7
@@ -300,7 +294,7 @@ TEST(Interpret, RefusesWhatItCannotRun) {
 %3 = sink %2
 )";
   EXPECT_EQ(
-      message([&] { interpret(parse(g, huge), {}); }),
+      named_error_of([&] { interpret(parse(g, huge), {}); }),
       "RunError: out of memory: ALLOC slot 7 of 2000000000 elements of f32 passes the limit of 4294967296 bytes in "
       "all");
 }
@@ -404,7 +398,7 @@ TEST(Interpret, DeepAndSharedGraphsOnASmallStack) {
 }
 
 std::string value_of(const std::string& text) {
-  return message([&] {
+  return named_error_of([&] {
            Graph g;
            throw Error(ErrorCode::Run, to_string(run(parse(g, text))));
          })
@@ -437,7 +431,7 @@ TEST(Run, GoldenValues) {
 
 TEST(Run, RefusesWhatHasNoValue) {
   const auto refusal = [](const std::string& text) {
-    return message([&] {
+    return named_error_of([&] {
       Graph g;
       run(parse(g, text));
     });

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "error_of.hpp"
 #include "runtime/files.hpp"
 #include "runtime/sha256.hpp"
 #include "runtime/system_compiler.hpp"
@@ -34,15 +35,6 @@ TEST(Sha256, IsTheStandards) {
 TEST(SplitWords, AtBlanks) {
   EXPECT_EQ(split_words("  gcc -O2\t-g\n"), (std::vector<std::string>{"gcc", "-O2", "-g"}));
   EXPECT_TRUE(split_words(" \t").empty());
-}
-
-std::string message(auto action) {
-  try {
-    action();
-  } catch (const Error& e) {
-    return std::string(error_name(e.code())) + ": " + e.what();
-  }
-  return "no error";
 }
 
 constexpr const char* kTwice = "void twice(float* a, float* b) { *b = *a * 2; }\n";
@@ -127,30 +119,30 @@ TEST_F(Reference, WithoutACacheNothingStaysBehind) {
     EXPECT_TRUE(fs::exists(directory));
   }
   EXPECT_FALSE(fs::exists(directory));
-  EXPECT_NE(message([&] { compile_c("int", "x", options_); }), "no error");
+  EXPECT_NE(named_error_of([&] { compile_c("int", "x", options_); }), "no error");
 }
 
 TEST_F(Reference, ErrorsSayWhatTheCompilerSaid) {
-  const std::string syntax = message([&] { compile_c("void f(void) { return 1 +; }\n", "f", options_); });
+  const std::string syntax = named_error_of([&] { compile_c("void f(void) { return 1 +; }\n", "f", options_); });
   EXPECT_TRUE(syntax.starts_with("CompileError: the C compiler failed with exit status 1: gcc -O1 -shared -fPIC"))
       << syntax;
   EXPECT_NE(syntax.find("expected expression"), std::string::npos) << syntax;
   EXPECT_TRUE(entries().empty());
-  EXPECT_EQ(message([&] { compile_c(kTwice, "thrice", options_); }),
+  EXPECT_EQ(named_error_of([&] { compile_c(kTwice, "thrice", options_); }),
             "CompileError: the C text defines no function 'thrice'");
   options_.cc = "no-such-compiler-anywhere";
-  EXPECT_EQ(message([&] { compile_c(kTwice, "twice", options_).name(); }),
+  EXPECT_EQ(named_error_of([&] { compile_c(kTwice, "twice", options_).name(); }),
             "CompileError: cannot start the C compiler 'no-such-compiler-anywhere': No such file or directory");
   options_.cc = "  ";
-  EXPECT_EQ(message([&] { compile_c(kTwice, "twice", options_); }),
+  EXPECT_EQ(named_error_of([&] { compile_c(kTwice, "twice", options_); }),
             "CompileError: no C compiler: Options::cc (CC) is empty");
   options_.cc = "true";
-  EXPECT_EQ(message([&] { compile_c(kTwice, "twice", options_); }),
+  EXPECT_EQ(named_error_of([&] { compile_c(kTwice, "twice", options_); }),
             "CompileError: the C compiler 'true' made no library");
   options_ = {};
   options_.c_cache_dir = "/dev/null/cache";
   EXPECT_TRUE(
-      message([&] { compile_c(kTwice, "twice", options_); }).starts_with("RunError: cannot make the directory"));
+      named_error_of([&] { compile_c(kTwice, "twice", options_); }).starts_with("RunError: cannot make the directory"));
 }
 
 TEST_F(Reference, NoWordGoesThroughAShell) {
@@ -175,7 +167,7 @@ TEST_F(Reference, AnyNumberOfBuffers) {
   }
   const Program p = compile_c(kTwice, "twice", options_);
   const std::vector<void*> many(129);
-  EXPECT_TRUE(message([&] { p(many); }).starts_with("NotImplementedError: "));
+  EXPECT_TRUE(named_error_of([&] { p(many); }).starts_with("NotImplementedError: "));
 }
 
 // Processes and threads that fill one cold cache at once; one process is killed while it does.
@@ -253,7 +245,7 @@ TEST_F(Reference, RunCChecksIndicesAndCalls) {
   std::vector<float> data = {0, 1, 2, 3, 4, 5, 6, 7}, out(1);
   for (int32_t index : {7, -1, 8, INT_MAX, 0}) {
     std::vector<int32_t> at = {index};
-    const std::string error = message([&] { run_c(program, std::vector<BufferRef>{at, data, out}, options_); });
+    const std::string error = named_error_of([&] { run_c(program, std::vector<BufferRef>{at, data, out}, options_); });
     if (index >= 0 && index < 8) {
       EXPECT_EQ(error, "no error");
       EXPECT_EQ(out[0], static_cast<float>(index));
@@ -262,7 +254,7 @@ TEST_F(Reference, RunCChecksIndicesAndCalls) {
     }
   }
   std::vector<int32_t> at = {0};
-  EXPECT_EQ(message([&] {
+  EXPECT_EQ(named_error_of([&] {
               run_c(program, std::vector<BufferRef>{at, data, data}, options_);
             }),
             "RunError: the buffers of slots 1 and 2 overlap, and slot 2 is written");

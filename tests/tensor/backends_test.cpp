@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstring>
 #include <map>
-#include <random>
 
 #include "tensor/context_impl.hpp"
+#include "tensor/random_floats.hpp"
 #include "uopc/reference.hpp"
 
 namespace uopc {
@@ -52,10 +52,7 @@ std::vector<float> run(const Context& ctx, const PlanAndInputs& p, By by, const 
 Tensor random(const Context& ctx, Shape shape, uint64_t seed) {
   int64_t n = 1;
   for (int64_t d : shape) n *= d;
-  std::mt19937_64 r(seed);
-  std::uniform_real_distribution<float> d(-1, 1);
-  std::vector<float> v(static_cast<size_t>(n));
-  for (float& x : v) x = d(r);
+  const std::vector<float> v = random_floats(static_cast<size_t>(n), seed);
   return Tensor::from(ctx, std::span<const float>(v), std::move(shape));
 }
 

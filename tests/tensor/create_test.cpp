@@ -1,20 +1,11 @@
 #include <gtest/gtest.h>
 
-#include <functional>
 
+#include "error_of.hpp"
 #include "uopc/tensor.hpp"
 
 namespace uopc {
 namespace {
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(Create, ArangeIsPythonsRange) {
   Context ctx;

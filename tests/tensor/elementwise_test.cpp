@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "error_of.hpp"
 #include "uopc/tensor.hpp"
 
 namespace uopc {
@@ -15,15 +16,6 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 Tensor floats(const Context& ctx, const std::vector<float>& v) {
   return Tensor::from(ctx, std::span<const float>(v), {static_cast<int64_t>(v.size())});
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 // Equal, both NaN, or apart by `relative` of the value, and 1e-37 for subnormals.

@@ -5,25 +5,16 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <functional>
 #include <numeric>
 #include <random>
 
+#include "error_of.hpp"
 #include "uopc/tensor.hpp"
 
 namespace uopc {
 namespace {
 
 using Ints = std::vector<int32_t>;
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 // The places of Python's range(n)[begin:end:step], by walking it.
 Ints python_slice(int64_t n, const Slice& s) {

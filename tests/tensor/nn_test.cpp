@@ -2,25 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "error_of.hpp"
 #include "uopc/error.hpp"
 #include "uopc/nn.hpp"
 
 namespace uopc {
 namespace {
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 struct Net {
   nn::Conv2d conv;

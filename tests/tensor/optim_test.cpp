@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "error_of.hpp"
 #include "uopc/error.hpp"
 #include "uopc/nn.hpp"
 #include "uopc/saved.hpp"
@@ -21,15 +22,6 @@ std::vector<float> numbers(size_t n, uint32_t seed) {
   std::vector<float> out(n);
   for (float& v : out) v = static_cast<float>(random() % 2001) / 500.f - 2.f;
   return out;
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 using Make = std::function<std::unique_ptr<nn::Optimizer>(std::vector<Tensor>)>;

@@ -4,23 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 
+#include "error_of.hpp"
 #include "uopc/tensor.hpp"
 
 namespace uopc {
 namespace {
 
 constexpr int64_t kMany = 1 << 18;
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 // Standard deviations that the counts are off from `bins` alike ones.
 double chi_square(const std::vector<size_t>& which, size_t bins) {

@@ -7,6 +7,7 @@
 #include <random>
 #include <string>
 
+#include "error_of.hpp"
 #include "tensor/safetensors.hpp"
 #include "tensor/zip.hpp"
 #include "uopc/error.hpp"
@@ -30,15 +31,6 @@ std::string joined(const std::vector<std::string_view>& parts) {
   std::string out;
   for (std::string_view p : parts) out += p;
   return out;
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return error_name(e.code()) + ": "s + e.what();
-  }
-  return "no error";
 }
 
 std::string bytes_of(const NpyArray& a) {
@@ -93,7 +85,7 @@ TEST(SafetensorsFormat, NamesOfAnyText) {
 }
 
 TEST(SafetensorsFormat, RefusesToWrite) {
-  const auto write = [](std::vector<NamedArray> a) { return error_of([&] { SafetensorsParts p(a, {}); }); };
+  const auto write = [](std::vector<NamedArray> a) { return named_error_of([&] { SafetensorsParts p(a, {}); }); };
   EXPECT_EQ(write({{"a", DType::Bool, {0}, {}}, {"a", DType::Bool, {0}, {}}}), "UOpError: 'a' names two tensors");
   EXPECT_EQ(write({{"__metadata__", DType::Bool, {0}, {}}}), "UOpError: '__metadata__' is no name of a tensor");
   EXPECT_EQ(write({{"\xff", DType::Bool, {0}, {}}}), "UOpError: the name '\\xff' is not UTF-8");
@@ -115,17 +107,17 @@ TEST(SafetensorsFormat, Converts) {
   EXPECT_EQ(read(file("F64", f64), true), "\0\0\x80\x3f"s);
   EXPECT_EQ(read(file("F64", big), true), "\0\0\x80\x7f"s);
   EXPECT_EQ(read(file("I64", number(static_cast<uint64_t>(-2), 8)), true), "\xfe\xff\xff\xff");
-  EXPECT_EQ(error_of([&] { read(file("I64", number(1ull << 31, 8)), true); }),
+  EXPECT_EQ(named_error_of([&] { read(file("I64", number(1ull << 31, 8)), true); }),
             "ParseError: 'x' holds 2147483648, which does not fit I32");
-  EXPECT_EQ(error_of([&] { read(file("F64", f64), false); }),
+  EXPECT_EQ(named_error_of([&] { read(file("F64", f64), false); }),
             "ParseError: 'x' has dtype F64; only with `convert` is it read, as F32");
-  EXPECT_EQ(error_of([&] { read(file("U8", "a"), true); }),
+  EXPECT_EQ(named_error_of([&] { read(file("U8", "a"), true); }),
             "ParseError: 'x' has dtype U8; BOOL, I32, F32 and F16 are read");
 }
 
 TEST(SafetensorsFormat, SaysWhatIsDamaged) {
   const auto of = [](const std::string& file) {
-    const std::string e = error_of([&] { parse_safetensors(file); });
+    const std::string e = named_error_of([&] { parse_safetensors(file); });
     return e.starts_with("ParseError: ") ? e.substr(12) : e;
   };
   const auto entry = [&](const std::string& e, const std::string& data = "") {
@@ -187,10 +179,10 @@ TEST(SafetensorsFormat, DepthIsNoDanger) {
     for (int i = 0; i < 200'000; i++) out += R"({"a":)";
     return out;
   }();
-  EXPECT_TRUE(error_of([&] {
+  EXPECT_TRUE(named_error_of([&] {
                 parse_safetensors(safetensors(R"({"x":)" + deep, ""));
               }).starts_with("ParseError: 'x' is a list"));
-  EXPECT_TRUE(error_of([&] { parse_safetensors(safetensors(nested, "")); }).starts_with("ParseError: "));
+  EXPECT_TRUE(named_error_of([&] { parse_safetensors(safetensors(nested, "")); }).starts_with("ParseError: "));
 }
 
 // ---- zip -----------------------------------------------------------------------------------------------------------
@@ -267,12 +259,12 @@ TEST(ZipFormat, ReadsWhatItWrites) {
   EXPECT_EQ(m[0].data, "abc");
   EXPECT_EQ(m[1].data, "");
   EXPECT_EQ(m[2].data, "\0\1"s);
-  EXPECT_EQ(error_of([] { ZipParts twice({{"a", {}}, {"a", {}}}); }), "UOpError: 'a' names two members");
+  EXPECT_EQ(named_error_of([] { ZipParts twice({{"a", {}}, {"a", {}}}); }), "UOpError: 'a' names two members");
 }
 
 TEST(ZipFormat, SaysWhatIsDamaged) {
   const auto of = [](const std::string& file) {
-    const std::string e = error_of([&] { read_zip(file); });
+    const std::string e = named_error_of([&] { read_zip(file); });
     return e.starts_with("ParseError: ") ? e.substr(12) : e;
   };
   const std::string good = zip({{"a", "abc"}});
@@ -315,7 +307,7 @@ TEST(ZipFormat, OverlappingMembersAreRefused) {
   const std::string entries = outer.substr(directory, end - directory) + b;
   const std::string file = outer.substr(0, directory) + entries + "PK\5\6" + number(0, 4) + number(2, 2) +
                            number(2, 2) + number(entries.size(), 4) + number(directory, 4) + number(0, 2);
-  EXPECT_EQ(error_of([&] { read_zip(file); }), "ParseError: members 'a' and 'b' overlap");
+  EXPECT_EQ(named_error_of([&] { read_zip(file); }), "ParseError: members 'a' and 'b' overlap");
 }
 
 // ---- mutated files -------------------------------------------------------------------------------------------------

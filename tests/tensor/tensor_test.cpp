@@ -5,10 +5,11 @@
 
 #include <cmath>
 #include <numeric>
-#include <random>
 #include <thread>
 
+#include "error_of.hpp"
 #include "golden.hpp"
+#include "tensor/random_floats.hpp"
 #include "uopc/passes.hpp"
 #include "uopc/plan.hpp"
 
@@ -23,27 +24,10 @@ Options plain() {
   return o;
 }
 
-Floats random_floats(size_t n, uint64_t seed, float low = -1, float high = 1) {
-  std::mt19937_64 r(seed);
-  std::uniform_real_distribution<float> d(low, high);
-  Floats out(n);
-  for (float& v : out) v = d(r);
-  return out;
-}
-
 void expect_near(const Floats& got, const std::vector<double>& want, double relative = 1e-5) {
   ASSERT_EQ(got.size(), want.size());
   for (size_t i = 0; i < got.size(); i++)
     EXPECT_NEAR(got[i], want[i], relative * std::max(1.0, std::abs(want[i]))) << i;
-}
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(Tensor, SoftmaxIsTheAppendixsThreeKernels) {
