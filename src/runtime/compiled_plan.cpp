@@ -16,6 +16,13 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
+// With the slots, which say in which order a kernel takes its buffers.
+KernelCache::Key key_of(UOp program) {
+  Structure s = structure(std::span(&program, 1));
+  for (UOp b : s.buffers) s.words.push_back(static_cast<uint32_t>(b.arg<ParamArg>().slot));
+  return std::move(s.words);
+}
+
 CompiledKernel describe_kernel(const PlanKernel& k, Kernel code) {
   CompiledKernel c{k.name, std::move(code), k.refs, k.flops, {}};
   for (const KernelParam& p : c.code.params()) {
@@ -58,19 +65,26 @@ CompiledPlan compile_plan(Engine& engine, KernelCache& cache, const PlanAndInput
   if (o.debug >= 4 && o.log)
     for (const PlanKernel& k : plan.kernels) o.log(render_c(k.program, k.name));
 
-  std::vector<std::optional<Kernel>> known;
-  for (const PlanKernel& k : plan.kernels) known.push_back(cache.find(k.program));
-  Progress progress(engine, std::ranges::count_if(known, [](const auto& k) { return !k; }));
+  std::vector<KernelCache::Key> keys;
+  std::vector<Kernel> kernels;  // empty: to be compiled
+  for (const PlanKernel& k : plan.kernels) {
+    keys.push_back(key_of(k.program));
+    const Kernel* known = cache.find(keys.back());
+    kernels.push_back(known ? *known : Kernel());
+  }
+  Progress progress(engine, std::ranges::count_if(kernels, [](const Kernel& k) { return !k; }));
   for (size_t i = 0; i < plan.kernels.size(); i++) {
     const PlanKernel& k = plan.kernels[i];
-    if (!known[i]) {
+    if (!kernels[i]) {
       progress.before(k.name);
-      known[i] = cache.get(k.program, [&] {
+      if (const Kernel* twin = cache.find(keys[i])) {
+        kernels[i] = *twin;
+      } else {
+        kernels[i] = cache.insert(std::move(keys[i]), engine.compile(k.program, {}, k.name));
         out.newly_compiled++;
-        return engine.compile(k.program, {}, k.name);
-      });
+      }
     }
-    out.kernels.push_back(describe_kernel(k, std::move(*known[i])));
+    out.kernels.push_back(describe_kernel(k, std::move(kernels[i])));
   }
   progress.finish();
   return out;
@@ -109,11 +123,10 @@ void BoundPlan::run() const {
   for (size_t i = 0; i < plan_->kernels.size(); i++) run(i);
 }
 
-double run_plan(const Engine& engine, const CompiledPlan& plan, std::span<void* const> inputs,
+double run_plan(const Engine& engine, const std::shared_ptr<const CompiledPlan>& plan, std::span<void* const> inputs,
                 std::span<void* const> outs, void* scratch) {
   const Options& o = engine.options();
-  const BoundPlan bound(std::shared_ptr<const CompiledPlan>(std::shared_ptr<void>(), &plan), inputs, outs,
-                        scratch);
+  const BoundPlan bound(plan, inputs, outs, scratch);
   if (o.debug < 2 || !o.log) {
     const double start = now();
     bound.run();
@@ -121,13 +134,13 @@ double run_plan(const Engine& engine, const CompiledPlan& plan, std::span<void* 
   }
   double total = 0;
   std::vector<std::byte> before;
-  for (size_t i = 0; i < plan.kernels.size(); i++) {
-    const CompiledKernel& k = plan.kernels[i];
+  for (size_t i = 0; i < plan->kernels.size(); i++) {
+    const CompiledKernel& k = plan->kernels[i];
     // What a second run may spoil is put back in front of it.
     const bool restore = o.debug >= 3 && !k.overwrites.empty();
     void* changed = restore ? inputs[static_cast<size_t>(k.overwrites[0])] : nullptr;
     if (restore) {
-      const PlanBuffer& b = plan.inputs[static_cast<size_t>(k.overwrites[0])];
+      const PlanBuffer& b = plan->inputs[static_cast<size_t>(k.overwrites[0])];
       before.resize(static_cast<size_t>(b.size * itemsize(b.dtype)));
       std::memcpy(before.data(), changed, before.size());
     }

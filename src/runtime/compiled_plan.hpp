@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/kernel_cache.hpp"
+#include "runtime/lru_cache.hpp"
 #include "uopc/engine.hpp"
 #include "uopc/plan.hpp"
 
@@ -19,6 +19,9 @@ struct MemoryPlan {
   int64_t bytes = 0;
 };
 MemoryPlan plan_memory(const Plan& plan);
+
+// Kernels compiled so far, of one Engine: equal ones of one plan, or of two, are compiled once.
+using KernelCache = LruCache<Kernel>;
 
 struct CompiledKernel {
   std::string name;
@@ -42,7 +45,7 @@ CompiledPlan compile_plan(Engine& engine, KernelCache& cache, const PlanAndInput
 
 // Runs the kernels in order; returns seconds. `scratch` has memory.bytes bytes, aligned to 64. Throws Error(Run) that
 // names the kernel. Logs as Options::debug says.
-double run_plan(const Engine& engine, const CompiledPlan& plan, std::span<void* const> inputs,
+double run_plan(const Engine& engine, const std::shared_ptr<const CompiledPlan>& plan, std::span<void* const> inputs,
                 std::span<void* const> outs, void* scratch);
 
 // A plan bound to its memory once and run many times.
