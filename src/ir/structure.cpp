@@ -86,7 +86,6 @@ Structure structure(std::span<const UOp> roots) {
     number.insert(u, next++);
   });
   for (UOp root : roots) words.put(number.at(root));
-  s.hash = hash_words(s.words);
   return s;
 }
 

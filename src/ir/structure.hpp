@@ -13,7 +13,6 @@ namespace uopc {
 struct Structure {
   std::vector<uint32_t> words;
   std::vector<UOp> buffers;  // by first use in post-order over the roots
-  uint64_t hash = 0;         // of `words`
 };
 
 Structure structure(std::span<const UOp> roots);

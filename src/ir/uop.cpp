@@ -224,14 +224,7 @@ UOp Graph::sink(std::span<const UOp> effects) {
 
 UOp Graph::import(UOp root) {
   if (&root.graph() == this) return root;
-  NodeMap<UOp> copies;
-  std::vector<UOp> src;
-  post_order(root, [&](UOp u) {
-    src.clear();
-    for (UOp s : u.src()) src.push_back(copies.at(s));
-    copies.insert(u, make(u.op(), src, u.arg()));
-  });
-  return copies.at(root);
+  return import_all(*this, std::span(&root, 1)).front();
 }
 
 // ---- walks ---------------------------------------------------------------------------------------------------------
@@ -243,17 +236,9 @@ std::vector<UOp> toposort(UOp root) {
 }
 
 UOp substitute(UOp root, std::span<const std::pair<UOp, UOp>> pairs) {
-  NodeMap<UOp> result;
-  for (auto [from, to] : pairs) result.insert(from, to);
-  std::vector<UOp> src;
-  const auto rebuild = [&](UOp u) {
-    if (result.contains(u)) return;
-    src.clear();
-    for (UOp s : u.src()) src.push_back(result.at(s));
-    result.insert(u, std::ranges::equal(src, u.src()) ? u : u.graph().make(u.op(), src, u.arg()));
-  };
-  post_order(root, rebuild, [&](UOp u) { return !result.contains(u); });
-  return result.at(root);
+  NodeMap<UOp> images;
+  for (auto [from, to] : pairs) images.insert(from, to);
+  return map_graph(root, images, [](UOp, UOp u) { return u; });
 }
 
 std::vector<UOp> call_params(UOp body) {

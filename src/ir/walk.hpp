@@ -135,10 +135,9 @@ inline UOp with_sources(UOp u, std::span<const UOp> src) {
 // `images` holds those of all nodes reached, and may be kept for further roots.
 template <class Map>
 UOp map_graph(UOp root, NodeMap<UOp>& images, Map&& map) {
-  NodeSet seen;
   std::vector<UOp> src;
   post_order(
-      root, seen,
+      root,
       [&](UOp u) {
         if (images.contains(u)) return;
         src.clear();

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "ir/walk.hpp"
 #include "uopc/passes.hpp"
 
@@ -32,7 +30,7 @@ UOp inline_call(UOp call) {
     stack.pop_back();
     src.assign(done.src().begin(), done.src().end());
     for (size_t i = done.is(Op::Call) ? 1 : 0; i < src.size(); i++) src[i] = inlined.at(src[i]);
-    inlined.insert(done, std::ranges::equal(src, done.src()) ? done : done.graph().make(done.op(), src, done.arg()));
+    inlined.insert(done, with_sources(done, src));
   }
   return inlined.at(call.src(0));
 }

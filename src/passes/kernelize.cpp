@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <set>
 
 #include "ir/py_text.hpp"
@@ -36,8 +35,8 @@ std::string kernel_name(UOp value) {
 // A kernel to be: what it computes, and where that goes. BUFFERs are the graph's, and `Planner`'s placeholders.
 struct Draft {
   UOp value;
-  UOp into;                // the BUFFER of the graph that it overwrites; null otherwise
-  PlanKernel kernel;       // refs hold kind and index of `memory_`
+  UOp into;  // the BUFFER of the graph that it overwrites; null otherwise
+  PlanKernel kernel;
   std::vector<UOp> reads;  // BUFFERs of the graph
   bool in_place_safe = true;
 };
@@ -93,9 +92,14 @@ class Planner {
 
   // Kernels in post-order over the results. Those that overwrite an input come last, as every other one may read it.
   void cut() {
-    for (size_t i = 0; i < values_.size(); i++)
-      if (!into_[i] && values_[i].is(Op::Stage) && !out_of_stage_.contains(values_[i]))
-        out_of_stage_.insert(values_[i], next_out_of(i));
+    std::vector<int64_t> out_number(values_.size(), -1);  // of the results without a BUFFER to go into
+    for (size_t i = 0; i < values_.size(); i++) {
+      const UOp v = values_[i];
+      if (into_[i]) continue;
+      out_number[i] = static_cast<int64_t>(out_.plan.outs.size());
+      out_.plan.outs.push_back({v.dtype(), count_elements(v.shape())});
+      if (v.is(Op::Stage)) out_of_stage_.insert(v, out_number[i]);  // the first of equal ones
+    }
     NodeMap<UOp> images;
     for (size_t i = 0; i < values_.size(); i++) {
       const UOp root = values_[i];
@@ -107,22 +111,10 @@ class Planner {
       if (into_[i]) {
         if (whole_buffer(image) == into_[i]) continue;  // already there
         assignments_.push_back(draft(image, {PlanRef::Kind::In, 0}, into_[i]));
-      } else if (const auto* out = out_of_stage_.find(root); !out || *out != out_number(i)) {
-        add_kernel(image, {PlanRef::Kind::Out, next_out_of(i)});
+      } else if (const auto* out = out_of_stage_.find(root); !out || *out != out_number[i]) {
+        add_kernel(image, {PlanRef::Kind::Out, out_number[i]});
       }
     }
-  }
-
-  // Results without a BUFFER of their own are numbered in their order.
-  int64_t out_number(size_t i) const {
-    return std::count_if(into_.begin(), into_.begin() + static_cast<int64_t>(i), [](UOp b) { return !b; });
-  }
-  int64_t next_out_of(size_t i) {
-    const int64_t n = out_number(i);
-    auto& outs = out_.plan.outs;
-    if (static_cast<int64_t>(outs.size()) <= n) outs.resize(static_cast<size_t>(n) + 1);
-    outs[static_cast<size_t>(n)] = {values_[i].dtype(), count_elements(values_[i].shape())};
-    return n;
   }
 
   PlanRef new_temp(UOp value) {
@@ -133,7 +125,7 @@ class Planner {
   // Computes `value` into `out`; what reads it reads the result, a placeholder of a slot below 0.
   UOp add_kernel(UOp value, PlanRef out) {
     Draft d = draft(value, out, {});
-    if (count_elements(value.shape()) > 0) out_.plan.kernels.push_back(std::move(d.kernel));
+    emit(d.kernel, value);
     const UOp place = value.graph().buffer(count_elements(value.shape()), value.dtype(), next_placeholder_--);
     placeholders_.insert(place, out);
     return value.shape() == place.shape() ? place : place.reshape(value.shape());
