@@ -95,11 +95,7 @@ void Tensor::write(std::span<const std::byte> data) {
   if (!own) b = context->new_buffer(dtype(), numel());
   if (!data.empty()) std::memcpy(b->data_to_overwrite(), data.data(), data.size());
   if (own && impl_->value->buffer) return;
-  const UOp node = context->node(*b);
-  auto value = std::make_shared<Value>(context, node.shape() == shape() ? node : node.reshape(shape()),
-                                       std::vector<std::shared_ptr<Value>>{});
-  value->buffer = b;
-  std::vector<std::shared_ptr<Value>> old{impl_->value.exchange(std::move(value))};
+  std::vector<std::shared_ptr<Value>> old{impl_->value.exchange(value_in(context, b, shape()))};
   release(std::move(old));
   impl_->home = nullptr;
 }

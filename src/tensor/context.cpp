@@ -1,6 +1,5 @@
 #include <cstring>
 
-#include "ir/structure.hpp"
 #include "ir/walk.hpp"
 #include "tensor/context_impl.hpp"
 
@@ -72,30 +71,6 @@ void Context::Impl::collect() {
   }
   graph = std::move(fresh);
   collect_at = std::max<size_t>(65536, 4 * graph->size());
-}
-
-size_t PlanCache::Hash::operator()(const Key& k) const {
-  return static_cast<size_t>(hash_words(k));
-}
-const CachedPlan* PlanCache::find(const Key& key) {
-  const auto at = by_key_.find(key);
-  if (at == by_key_.end()) return nullptr;
-  order_.splice(order_.begin(), order_, at->second);
-  return &at->second->second;
-}
-const CachedPlan& PlanCache::insert(Key key, CachedPlan plan) {
-  const auto at = by_key_.try_emplace(std::move(key)).first;
-  order_.emplace_front(&at->first, std::move(plan));
-  at->second = order_.begin();
-  if (order_.size() > kMost) {
-    by_key_.erase(by_key_.find(*order_.back().first));
-    order_.pop_back();
-  }
-  return order_.front().second;
-}
-void PlanCache::clear() {
-  by_key_.clear();
-  order_.clear();
 }
 
 }  // namespace uopc

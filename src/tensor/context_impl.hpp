@@ -1,12 +1,8 @@
 // What a Context's handles and tensors share.
 #pragma once
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
-#include <optional>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "runtime/compiled_plan.hpp"
@@ -19,24 +15,6 @@ namespace uopc {
 struct CachedPlan {
   std::shared_ptr<const CompiledPlan> plan;
   std::vector<size_t> inputs;
-};
-
-// Plans by the structure of what they compute. Bounded: the least recently used go.
-class PlanCache {
- public:
-  using Key = std::vector<uint32_t>;
-  const CachedPlan* find(const Key& key);
-  const CachedPlan& insert(Key key, CachedPlan plan);
-  void clear();
-
- private:
-  static constexpr size_t kMost = 512;
-  struct Hash {
-    size_t operator()(const Key& k) const;
-  };
-  using Entries = std::list<std::pair<const Key*, CachedPlan>>;
-  Entries order_;
-  std::unordered_map<Key, Entries::iterator, Hash> by_key_;
 };
 
 // What realize() ran while a Capture recorded.
@@ -57,8 +35,8 @@ struct Context::Impl {
   std::shared_ptr<Engine> engine;
   std::unique_ptr<Graph> graph = std::make_unique<Graph>();
   std::shared_ptr<Pool> pool = std::make_shared<Pool>();
-  KernelCache kernels;
-  PlanCache plans;
+  KernelCache kernels{4096};
+  LruCache<CachedPlan> plans{512};  // by the structure of what they compute
   Stats stats;
   Value* values = nullptr;  // all that are alive
   int64_t next_slot = 0;
@@ -70,9 +48,17 @@ struct Context::Impl {
 
   std::shared_ptr<Buffer> new_buffer(DType dtype, int64_t size, Scalar fill = 0);
   UOp node(const Buffer& b) { return graph->buffer(b.size, b.dtype, b.slot); }
+  UOp view(const Buffer& b, const Shape& shape) {  // all of it
+    const UOp u = node(b);
+    return u.shape() == shape ? u : u.reshape(shape);
+  }
   void draw_key(int32_t* two);
   // Imports what is alive into a new Graph once the old one has grown to several times that.
   void collect();
 };
+
+// A realized value without a history.
+std::shared_ptr<Value> value_in(const std::shared_ptr<Context::Impl>& context, std::shared_ptr<Buffer> memory,
+                                const Shape& shape);
 
 }  // namespace uopc

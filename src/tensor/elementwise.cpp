@@ -67,19 +67,16 @@ UOp tanh_of(UOp x) {
                                           -0.0539608544318777, 0.13333310116392585, -0.3333333321427201});
   return abs_of(x).lt(0.6).where(near, x.lt(0).where(-far, far));
 }
-// log(1 + e) for e in [0, 1]: 2 atanh(s) with s = e / (2 + e), an odd series in s <= 1/3, to 2e-9 of it.
-UOp log1p_of_unit(UOp e) {
-  const UOp s = e * (e + 2.0).recip(), w = s * s;
+// log(1 + x) for x in [-0.5, 1]: 2 atanh(s) with s = x / (2 + x), an odd series in |s| <= 1/3, to 2e-9 of it.
+UOp log1p_near(UOp x) {
+  const UOp s = x * (x + 2.0).recip(), w = s * s;
   return s * polynomial(w, {0.2322432927470185, 0.21706575788246596, 0.28592357995351697, 0.39999706331897517,
                             0.6666666732052768, 2.0});
 }
 // log(1 + x): the series where 1 + x would round x away.
 UOp log1p_of(UOp x) {
-  const UOp small = abs_of(x).lt(0.5), inner = small.where(x, x.const_like(0.0));
-  const UOp s = inner * (inner + 2.0).recip(), w = s * s;
-  const UOp near = s * polynomial(w, {0.2322432927470185, 0.21706575788246596, 0.28592357995351697, 0.39999706331897517,
-                                      0.6666666732052768, 2.0});
-  return small.where(near, (x + 1.0).log2() * kLn2);
+  const UOp small = abs_of(x).lt(0.5);
+  return small.where(log1p_near(small.where(x, x.const_like(0.0))), (x + 1.0).log2() * kLn2);
 }
 // exp(x) - 1 = 2 t / (1 - t) with t = tanh(x / 2), where exp(x) is near 1.
 UOp expm1_of(UOp x) {
@@ -87,7 +84,7 @@ UOp expm1_of(UOp x) {
   return small.where(t * 2.0 * (1.0 - t).recip(), exp_of(x) - 1.0);
 }
 UOp softplus_of(UOp x) {
-  return x.lt(0).where(x.const_like(0.0), x) + log1p_of_unit(exp_of(-size_of(x)));
+  return x.lt(0).where(x.const_like(0.0), x) + log1p_near(exp_of(-size_of(x)));
 }
 // The tanh form: x (1 + tanh(u)) / 2 = x sigmoid(2 u).
 UOp gelu_of(UOp x) {

@@ -26,12 +26,7 @@ Tensor Tensor::gather(int64_t axis, const Tensor& index) const {
   Tensor x = *this;
   for (int64_t i = 0; i < ndim(); i++)
     if (i != k) x = x.narrow(i, 0, index.size(i));
-  // The axis goes last, and a place of size 1 where it was.
-  Shape order;
-  for (int64_t i = 0; i < ndim(); i++)
-    if (i != k) order.push_back(i);
-  order.push_back(k);
-  const Tensor along = x.permute(order).unsqueeze(k);
+  const Tensor along = x.movedim(k, -1).unsqueeze(k);  // a place of size 1 where the axis was
   return index.unsqueeze(-1).eq(iota(context(), size(k))).where(along, 0).sum(-1).cast(dtype());
 }
 Tensor Tensor::index_select(int64_t axis, const Tensor& index) const {
@@ -40,15 +35,9 @@ Tensor Tensor::index_select(int64_t axis, const Tensor& index) const {
   if (index.ndim() != 1)
     throw Error(ErrorCode::Type,
                 fmt::format("index_select by indices of shape {}: one axis is right", py_tuple(index.shape())));
-  Shape order;
-  for (int64_t i = 0; i < ndim(); i++)
-    if (i != k) order.push_back(i);
-  order.push_back(k);
-  const Tensor x = permute(order).unsqueeze(-2);  // (.., 1, axis)
+  const Tensor x = movedim(k, -1).unsqueeze(-2);  // (.., 1, axis)
   const Tensor picked = index.unsqueeze(-1).eq(iota(context(), size(k))).where(x, 0).sum(-1).cast(dtype());
-  Shape back;
-  for (int64_t i = 0; i < ndim(); i++) back.push_back(i < k ? i : i == k ? ndim() - 1 : i - 1);
-  return picked.permute(back);
+  return picked.movedim(-1, k);
 }
 Tensor Tensor::one_hot(int64_t classes) const {
   check_index("one_hot", *this);

@@ -17,35 +17,23 @@ template <class... Args>
   throw Error(ErrorCode::Type, fmt::format(text, std::forward<Args>(args)...));
 }
 
-// INT64_MAX where it is more; sizes are not negative.
-int64_t product(const Shape& shape) {
-  int64_t n = 1;
-  bool many = false;
-  for (int64_t d : shape) {
-    if (d == 0) return 0;
-    many |= __builtin_mul_overflow(n, d, &n);
-  }
-  return many ? INT64_MAX : n;
-}
-
 // A tensor of its own: `assign` to it does not change `of`.
 Tensor apart_from(UOp u, const Tensor& of) {
   return make_tensor(u, {of});
-}
-
-// Keeps [begin, end) of one axis.
-UOp cut(UOp u, size_t axis, int64_t begin, int64_t end) {
-  if (begin == 0 && end == u.shape()[axis]) return u;
-  Bounds bounds;
-  for (int64_t d : u.shape()) bounds.emplace_back(0, d);
-  bounds[axis] = {begin, end};
-  return u.shrink(std::move(bounds));
 }
 
 Bounds whole(const Shape& shape) {
   Bounds b;
   for (int64_t d : shape) b.emplace_back(0, d);
   return b;
+}
+
+// Keeps [begin, end) of one axis.
+UOp cut(UOp u, size_t axis, int64_t begin, int64_t end) {
+  if (begin == 0 && end == u.shape()[axis]) return u;
+  Bounds bounds = whole(u.shape());
+  bounds[axis] = {begin, end};
+  return u.shrink(std::move(bounds));
 }
 
 // Two blocks one after the other on axis 0, their values untouched: the first stands at the end of a block of the
@@ -60,10 +48,7 @@ UOp join(UOp a, UOp b) {
   const UOp both = a.graph().stack({pad(a, front), pad(b, back)});
   Shape shape(both.shape().begin() + 1, both.shape().end());
   shape[0] *= 2;
-  Bounds kept = whole(shape);
-  kept[0] = {n - a.shape()[0], n + b.shape()[0]};
-  const UOp out = both.reshape(shape);
-  return kept == whole(shape) ? out : out.shrink(kept);
+  return cut(both.reshape(shape), 0, n - a.shape()[0], n + b.shape()[0]);
 }
 
 Shape moved(int64_t ndim, int64_t from, int64_t to) {
@@ -130,7 +115,7 @@ Tensor Tensor::reshape(Shape to) const {
     open = static_cast<int64_t>(k);
     known[k] = 1;
   }
-  const int64_t n = product(known);
+  const int64_t n = count_of(known);
   if (open >= 0) {
     if (n == 0 || numel() % n != 0)
       fail("reshape of {} to {}: {} elements do not divide", py_tuple(shape()), py_tuple(to), numel());
@@ -336,9 +321,9 @@ Tensor Tensor::repeat(Shape times) const {
     if (times[k] < 0) fail("repeat {} times", times[k]);
     apart.insert(apart.end(), {1, base[k]});
     wide.insert(wide.end(), {times[k], base[k]});
-    out.push_back(product({times[k], base[k]}));
+    out.push_back(count_of({times[k], base[k]}));
   }
-  if (product(out) > INT32_MAX)
+  if (count_of(out) > INT32_MAX)
     fail("repeat of {} by {}: more than 2**31 - 1 elements", py_tuple(shape()), py_tuple(times));
   return apart_from(uop_of(*this).reshape(apart).expand(wide).reshape(out), *this);
 }
@@ -348,8 +333,8 @@ Tensor Tensor::repeat_interleave(int64_t times, int64_t axis) const {
   Shape wide = shape();
   wide.insert(wide.begin() + k + 1, times);
   Shape out = shape();
-  out[static_cast<size_t>(k)] = product({out[static_cast<size_t>(k)], times});
-  if (product(out) > INT32_MAX) fail("repeat_interleave {} times: more than 2**31 - 1 elements", times);
+  out[static_cast<size_t>(k)] = count_of({out[static_cast<size_t>(k)], times});
+  if (count_of(out) > INT32_MAX) fail("repeat_interleave {} times: more than 2**31 - 1 elements", times);
   return apart_from(uop_of(unsqueeze(k + 1)).expand(wide).reshape(out), *this);
 }
 Tensor Tensor::squeeze(Axes axes) const {

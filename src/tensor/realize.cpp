@@ -71,6 +71,7 @@ class Realizer {
       stack.pop_back();
       if (v->buffer) {
         memory_.emplace(v->buffer->slot, v->buffer);
+        values_in_[v->buffer.get()].push_back(v);
         continue;
       }
       for (const auto& s : v->sources) {
@@ -84,16 +85,17 @@ class Realizer {
   // A home may be overwritten when nobody but the targets needs what it holds: no value that somebody else keeps was
   // built from it.
   void choose_homes() {
-    std::unordered_set<Value*> target_values, pinned;
-    for (const Target& t : targets_) target_values.insert(t.value);
+    std::unordered_map<Value*, const Target*> target_of;
+    std::unordered_set<Value*> pinned;
+    for (const Target& t : targets_) target_of.emplace(t.value, &t);
     std::vector<Value*> stack;
     for (Value* v : closure_) {
       const auto found = source_of_.find(v);
       // The references that the walk saw and its own one, and those of the Tensors of a target, which will see it
       // realized.
-      const int64_t known =
-          uses_[v] + (target_values.contains(v) ? v->handles : 0) + (found != source_of_.end() ? 1 : 0);
-      const int64_t all = found != source_of_.end() ? found->second.use_count() : target_of(v).use_count();
+      const int64_t known = uses_[v] + (target_of.contains(v) ? v->handles : 0) + (found != source_of_.end() ? 1 : 0);
+      const int64_t all =
+          found != source_of_.end() ? found->second.use_count() : target_of.at(v)->tensor->value.use_count();
       if (all > known) stack.push_back(v);
     }
     while (!stack.empty()) {
@@ -104,16 +106,12 @@ class Realizer {
     }
     for (Target& t : targets_) {
       const auto& home = t.tensor->home;
-      if (!home || home->size != count(t.value->uop.shape())) continue;
+      if (!home || home->size != count_of(t.value->uop.shape())) continue;
       int64_t known = 1 + home->captures;  // of the tensor
       bool free = true;
-      if (const auto m = memory_.find(home->slot); m != memory_.end()) {
-        known++;
-        for (Value* v : closure_)
-          if (v->buffer == home) {
-            known++;
-            free = free && !pinned.contains(v);
-          }
+      if (const auto held = values_in_.find(home.get()); held != values_in_.end()) {
+        known += 1 + static_cast<int64_t>(held->second.size());  // memory_ has it too
+        for (Value* v : held->second) free = free && !pinned.contains(v);
       }
       if (context_->recording)
         for (const Recording::Run& r : context_->recording->runs)
@@ -121,21 +119,12 @@ class Realizer {
       if (free && home.use_count() == known)
         t.into = home;
       else if (context_->recording)
-        throw Error(ErrorCode::Run,
-                    fmt::format("a tensor of shape {} that the captured function assigns is still needed with its old "
-                                "value: realize or drop what was made of it",
-                                fmt::format("({})", fmt::join(t.value->uop.shape(), ", "))));
+        throw Error(
+            ErrorCode::Run,
+            fmt::format("a tensor of shape ({}) that the captured function assigns is still needed with its old "
+                        "value: realize or drop what was made of it",
+                        fmt::join(t.value->uop.shape(), ", ")));
     }
-  }
-
-  const std::shared_ptr<Value>& target_of(Value* v) const {
-    return std::ranges::find(targets_, v, &Target::value)->tensor->value.shared();
-  }
-
-  static int64_t count(const Shape& shape) {
-    int64_t n = 1;
-    for (int64_t d : shape) n *= d;
-    return n;
   }
 
   // Realized values in place of what they were built as.
@@ -164,7 +153,7 @@ class Realizer {
         t.result = (*other)->result;
         continue;
       }
-      t.result = context_->new_buffer(t.uop.dtype(), count(t.uop.shape()));
+      t.result = context_->new_buffer(t.uop.dtype(), count_of(t.uop.shape()));
     }
   }
 
@@ -234,7 +223,7 @@ class Realizer {
     }
     const int64_t scratch = (cached_.plan->memory.bytes + 3) / 4;
     run.scratch = context_->new_buffer(DType::I32, scratch);
-    const double seconds = run_plan(*context_->engine, *cached_.plan, inputs, outs, run.scratch->data_to_overwrite());
+    const double seconds = run_plan(*context_->engine, cached_.plan, inputs, outs, run.scratch->data_to_overwrite());
     context_->stats.kernels_run += static_cast<int64_t>(cached_.plan->kernels.size());
     const Options& o = context_->engine->options();
     if (o.debug >= 1 && o.log) {
@@ -248,8 +237,7 @@ class Realizer {
   void settle() {
     for (Target& t : targets_) {
       const std::shared_ptr<Buffer>& b = t.into ? t.into : t.result;
-      const UOp node = context_->node(*b);
-      t.value->uop = node.shape() == t.value->uop.shape() ? node : node.reshape(t.value->uop.shape());
+      t.value->uop = context_->view(*b, t.value->uop.shape());
       t.value->buffer = b;
       t.tensor->home = nullptr;
     }
@@ -268,9 +256,10 @@ class Realizer {
   std::shared_ptr<Context::Impl> context_;
   std::vector<Target> targets_;
   std::vector<Value*> closure_;
-  std::unordered_map<Value*, int64_t> uses_;  // by values of the closure
+  std::unordered_map<Value*, int64_t> uses_;  // of the closure
   std::unordered_map<Value*, std::shared_ptr<Value>> source_of_;
   std::unordered_map<int64_t, std::shared_ptr<Buffer>> memory_;  // by slot
+  std::unordered_map<Buffer*, std::vector<Value*>> values_in_;   // of the closure
   std::vector<UOp> buffers_;
   CachedPlan cached_;
 };

@@ -29,9 +29,7 @@ int64_t count(const Tensor& t, const std::vector<int64_t>& axes) {
 
 // f16 is summed in f32 and rounded once.
 Tensor sum_in_f32(const Tensor& t, const std::vector<int64_t>& axes, bool keepdim) {
-  const UOp x = uop_of(t);
-  return make_tensor(reduce_axes(is_float(x.dtype()) ? x.cast(DType::F32) : x.cast(DType::F32), Op::Add, axes, keepdim),
-                     {t});
+  return make_tensor(reduce_axes(uop_of(t).cast(DType::F32), Op::Add, axes, keepdim), {t});
 }
 
 Tensor first_place(const char* operation, const Tensor& t, std::optional<int64_t> axis, bool keepdim, bool of_max) {
@@ -48,7 +46,7 @@ Tensor first_place(const char* operation, const Tensor& t, std::optional<int64_t
   // Counted from the end, the largest is the first place. Where nothing equals the best (NaN), it is the last.
   const Tensor from_end = n - iota(t.context(), n).reshape(along);
   Tensor out = n - x.eq(best).where(from_end, 1).max(k, keepdim);
-  if (&t != &x && keepdim && t.ndim() != x.ndim()) out = out.reshape(Shape(static_cast<size_t>(t.ndim()), 1));
+  if (keepdim && t.ndim() != x.ndim()) out = out.reshape(Shape(static_cast<size_t>(t.ndim()), 1));
   return out;
 }
 

@@ -8,15 +8,6 @@
 #include "uopc/npy.hpp"
 
 namespace uopc {
-namespace {
-
-int64_t count(const Shape& shape) {
-  int64_t n = 1;
-  for (int64_t d : shape) n *= d;
-  return n;
-}
-
-}  // namespace
 
 const Shape& Tensor::shape() const {
   return uop_of(*this).shape();
@@ -28,7 +19,7 @@ int64_t Tensor::size(int64_t axis) const {
   return shape()[static_cast<size_t>(k)];
 }
 int64_t Tensor::numel() const {
-  return count(shape());
+  return count_of(shape());
 }
 DType Tensor::dtype() const {
   return uop_of(*this).dtype();

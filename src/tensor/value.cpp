@@ -28,6 +28,16 @@ void release(std::vector<std::shared_ptr<Value>> values) {
   }
 }
 
+int64_t count_of(const Shape& shape) {
+  int64_t n = 1;
+  bool many = false;
+  for (int64_t d : shape) {
+    if (d == 0) return 0;
+    many |= __builtin_mul_overflow(n, d, &n);
+  }
+  return many ? INT64_MAX : n;
+}
+
 UOp uop_of(const Tensor& t) {
   if (!t) throw Error(ErrorCode::Type, "an operand is an empty Tensor");
   return t.impl()->value->uop;
@@ -65,6 +75,13 @@ Tensor make_view(UOp uop, const Tensor& of) {
   return t;
 }
 
+std::shared_ptr<Value> value_in(const std::shared_ptr<Context::Impl>& context, std::shared_ptr<Buffer> memory,
+                                const Shape& shape) {
+  auto value = std::make_shared<Value>(context, context->view(*memory, shape), std::vector<std::shared_ptr<Value>>{});
+  value->buffer = std::move(memory);
+  return value;
+}
+
 Tensor make_leaf(const Context& ctx, Shape shape, DType dtype, Scalar fill) {
   if (dtype == DType::Void) throw Error(ErrorCode::Type, "a tensor of dtypes.void");
   int64_t n = 1;
@@ -74,12 +91,7 @@ Tensor make_leaf(const Context& ctx, Shape shape, DType dtype, Scalar fill) {
     n *= d;
   }
   const auto& c = ctx.impl();
-  auto buffer = c->new_buffer(dtype, n, fill);
-  const UOp node = c->node(*buffer);
-  auto value = std::make_shared<Value>(c, node.shape() == shape ? node : node.reshape(std::move(shape)),
-                                       std::vector<std::shared_ptr<Value>>{});
-  value->buffer = std::move(buffer);
-  return Tensor(std::make_shared<Tensor::Impl>(Tensor::Impl{std::move(value)}));
+  return Tensor(std::make_shared<Tensor::Impl>(Tensor::Impl{value_in(c, c->new_buffer(dtype, n, fill), shape)}));
 }
 
 Tensor iota(const Context& ctx, int64_t n) {

@@ -82,6 +82,9 @@ Tensor make_rearranged(UOp uop, const Tensor& of);
 // A leaf: memory of its own, which is filled with `fill` when it is first used.
 Tensor make_leaf(const Context& ctx, Shape shape, DType dtype, Scalar fill);
 
+// The number of elements; INT64_MAX where it is more. Sizes are not negative.
+int64_t count_of(const Shape& shape);
+
 // The UOp that an operation builds on. Throws Error(Type) for an empty tensor.
 UOp uop_of(const Tensor& t);
 // Throws Error(Type) unless all belong to one Context.
