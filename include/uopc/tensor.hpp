@@ -17,7 +17,8 @@
 // Errors: Error(Type) for shapes, axes and dtypes that do not fit and for two Contexts in one expression; Error(Run)
 // for an index out of range found while running; those of Engine::compile.
 //
-// A tensor that has been computed no longer knows how, unless something was built on it before: `gradient` comes first.
+// A tensor that has been computed no longer knows how, unless something was built on it before: `gradient` comes first,
+// and is an Error(Type) where it would have to go through such a tensor.
 //
 // Thread-safety: a Context and its tensors belong to one thread at a time. Contexts are independent; several may share
 // an Engine.
@@ -165,7 +166,8 @@ class UOPC_API Tensor {
 
   // ---- what it is ----
   explicit operator bool() const { return impl_ != nullptr; }
-  const Shape& shape() const;
+  const Shape& shape() const&;  // stays what it is; valid as long as the tensor
+  Shape shape() &&;
   int64_t ndim() const { return static_cast<int64_t>(shape().size()); }
   int64_t size(int64_t axis) const;
   int64_t numel() const;
@@ -377,8 +379,17 @@ UOPC_API Tensor operator-(const Tensor& a);
 
 // A step that is recorded once and then replayed: the function runs on the first two calls (the first makes what it
 // makes only once, the second is recorded), later ones run the recorded kernels on the same memory, build no graph and
-// allocate nothing. It realizes what it assigns. Inputs are realized tensors whose shapes and dtypes stay; what else
-// the function reads is fixed, random numbers are drawn anew. The tensors returned are overwritten by the next call.
+// allocate nothing.
+//
+// A replay changes the tensors that the function assigned, whether it realized them or not, and those returned, which
+// the next call overwrites; every other tensor keeps its value, at the cost of computing or copying it first where it
+// was built on the old contents. Shapes and dtypes of the inputs stay; the recording run is given copies of them, so
+// the function takes its inputs from its argument. What else it reads is that memory with what it holds at the time:
+// `write` and `assign` outside are seen. Random numbers are drawn anew. What the host does in the function (`item`,
+// `write`, `set_lr`) happens when it runs, not in a replay. Inside another Capture's recording it is part of that.
+//
+// Errors: Error(Type) for inputs unlike the recorded ones, and for an assigned input that is a view; Error(Run) while
+// recording for an assigned tensor that was not computed before.
 class UOPC_API Capture {
  public:
   using Function = std::function<std::vector<Tensor>(std::span<const Tensor> inputs)>;

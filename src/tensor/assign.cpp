@@ -1,7 +1,9 @@
 // The two ways a tensor changes.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <ranges>
 
 #include "ir/py_text.hpp"
 #include "tensor/context_impl.hpp"
@@ -10,38 +12,46 @@
 namespace uopc {
 namespace {
 
-// `v` and where it stands, moved back from a view to the value `base` it is a view of.
-std::pair<UOp, UOp> move_back(UOp view, UOp base, UOp also, UOp v) {
+// `v` and where it stands, moved back from a view to what it is a view of.
+std::pair<UOp, UOp> move_back(std::span<const Movement> moves, UOp v) {
   UOp inside = v.graph().constant(true).broadcast_to(v.shape());
-  for (UOp u = view; u != base && u != also; u = u.src(0)) {
-    const Shape& to = u.op() == Op::Buffer ? u.shape() : u.src(0).shape();
-    if (u.is(Op::Reshape)) {
-      v = v.reshape(to);
-      inside = inside.reshape(to);
-    } else if (u.is(Op::Permute)) {
-      const Shape& order = u.arg<Shape>();
-      Shape inverse(order.size());
-      for (size_t k = 0; k < order.size(); k++) inverse[static_cast<size_t>(order[k])] = static_cast<int64_t>(k);
+  for (const Movement& m : moves | std::views::reverse) {
+    if (m.op == Op::Reshape) {
+      v = v.reshape(m.from);
+      inside = inside.reshape(m.from);
+    } else if (m.op == Op::Permute) {
+      Shape inverse(m.order.size());
+      for (size_t k = 0; k < m.order.size(); k++) inverse[static_cast<size_t>(m.order[k])] = static_cast<int64_t>(k);
       v = v.permute(inverse);
       inside = inside.permute(inverse);
-    } else if (u.is(Op::Shrink)) {
-      auto around = u.arg<ShrinkArg>().bounds;
-      for (size_t k = 0; k < around.size(); k++) around[k].second = to[k] - around[k].second;
+    } else if (m.op == Op::Shrink) {
+      auto around = m.bounds;
+      for (size_t k = 0; k < around.size(); k++) around[k].second = m.from[k] - around[k].second;
       v = pad(v, around);
       inside = pad(inside, around);
-    } else if (!(u.is(Op::Expand) && u.shape() == to)) {
+    } else if (m.from != m.to) {
       throw Error(ErrorCode::Type,
-                  fmt::format("assign: the tensor is a view through {}; assign to what it is made of", name(u.op())));
+                  fmt::format("assign: the tensor is a view through {}; assign to what it is made of", name(m.op)));
     }
   }
   return {v, inside};
 }
 
 // Gives the tensor another value; its memory becomes the home of that.
-void set_value(Tensor::Impl& t, std::shared_ptr<Value> v) {
-  if (t.value->buffer && !t.home) t.home = t.value->buffer;
-  std::vector<std::shared_ptr<Value>> old{t.value.exchange(std::move(v))};
-  release(std::move(old));
+void set_value(const std::shared_ptr<Tensor::Impl>& t, std::shared_ptr<Value> v) {
+  const Value& old = *t->value;
+  std::shared_ptr<Buffer> home = old.home_of == &t->value ? old.home : old.buffer;
+  if (t->base) home = nullptr;  // the memory is the base's
+  if (Recording* const recording = v->context->recording) {
+    if (!home && !t->base && old.id < recording->first_id)
+      throw Error(ErrorCode::Run,
+                  fmt::format("assign: the captured function assigns a tensor of shape {} that had not been computed "
+                              "before; realize it first",
+                              py_tuple(t->shape)));
+    recording->assigned.push_back(t);
+  }
+  t->value.set(v);
+  v->set_home(std::move(home), &t->value);
 }
 
 void refuse_rearranged(const char* operation, const Tensor::Impl& t) {
@@ -64,16 +74,15 @@ Tensor& Tensor::assign(const Tensor& v) {
   refuse_rearranged("assign", *impl_);
   const std::shared_ptr<Value> value = v.impl()->value.shared();
   const auto& context = value->context;
+  if (value == impl_->value.shared()) return *this;
   if (const auto base = impl_->base) {
-    const Value& then = *impl_->base_value;
-    const auto [moved, inside] = move_back(impl_->value->built_as, then.built_as, then.uop, value->uop);
-    set_value(*base, std::make_shared<Value>(context, inside.where(moved, base->value->uop),
-                                             std::vector<std::shared_ptr<Value>>{value, base->value.shared()}));
+    const auto [moved, inside] = move_back(impl_->moves, value->uop);
+    set_value(base, std::make_shared<Value>(context, inside.where(moved, base->value->uop),
+                                            std::vector<std::shared_ptr<Value>>{value, base->value.shared()}));
   }
   // A value that only `v` has is shared with it: computed once, into this tensor's memory.
-  const bool shared = !value->buffer && value->handles == 1 && !v.impl()->home && !v.impl()->base;
-  set_value(*impl_, shared ? value : std::make_shared<Value>(context, value->uop, std::vector{value}));
-  if (impl_->base) impl_->home = nullptr;  // the memory is the base's
+  const bool shared = !value->buffer && value->handles == 1 && !value->home && !v.impl()->base;
+  set_value(impl_, shared ? value : std::make_shared<Value>(context, value->uop, std::vector{value}));
   return *this;
 }
 
@@ -88,16 +97,29 @@ void Tensor::write(std::span<const std::byte> data) {
     assign(from_bytes(context(), data, shape(), dtype()));
     return;
   }
-  const auto context = impl_->value->context;
-  std::shared_ptr<Buffer> b = impl_->home ? impl_->home : impl_->value->buffer;
+  ValueHandle& own = impl_->value;
+  const auto context = own->context;
+  const bool mine = own->home_of == &own;
+  std::shared_ptr<Buffer> b = mine ? own->home : own->buffer;
   // Nobody else may see the change: not a value built on the old contents, nor another tensor in the same memory.
-  const bool own = b && b.use_count() == 2 + b->captures && (!impl_->value->buffer || impl_->value.use_count() == 1);
-  if (!own) b = context->new_buffer(dtype(), numel());
+  const auto stays = [&](const Value* v) { return v == own.get() && v->handles == 1; };
+  const auto alone = [&] {
+    return b->awaited == (mine ? 1 : 0) &&
+           std::ranges::all_of(b->holders, [&](Value* v) { return stays(v) && v->dependents == 0; });
+  };
+  if (b && !alone() && b->captures > 0) {
+    Value* const keep[] = {stays(own.get()) ? own.get() : nullptr};
+    make_room(*context, {&b, 1}, keep);
+  } else if (!b || !alone()) {
+    b = context->new_buffer(dtype(), numel());
+  }
   if (!data.empty()) std::memcpy(b->data_to_overwrite(), data.data(), data.size());
-  if (own && impl_->value->buffer) return;
-  std::vector<std::shared_ptr<Value>> old{impl_->value.exchange(value_in(context, b, shape()))};
-  release(std::move(old));
-  impl_->home = nullptr;
+  if (own->buffer == b) {
+    own->origin = UOp();
+    own->since = context->next_id++;
+  } else {
+    own.set(value_in(context, b, shape()));
+  }
 }
 
 }  // namespace uopc

@@ -10,6 +10,8 @@
 
 namespace uopc {
 
+struct Value;
+
 // Keeps what is given back for the next one of its size.
 class Pool {
  public:
@@ -37,8 +39,10 @@ class Buffer {
 
   const int64_t slot;
   const DType dtype;
-  const int64_t size;  // elements
-  int captures = 0;    // Captures that hold it, one reference each
+  const int64_t size;           // elements
+  std::vector<Value*> holders;  // what is in it: each is all of it
+  int64_t awaited = 0;          // Values whose home it is
+  int64_t captures = 0;         // Captures that read or write it
 
   size_t bytes() const { return static_cast<size_t>(size * itemsize(dtype)); }
   void* data();               // filled

@@ -61,6 +61,7 @@ void Context::Impl::collect() {
   for (Value* v = values; v; v = v->next) {
     roots.push_back(v->uop);
     roots.push_back(v->built_as);
+    if (v->origin) roots.push_back(v->origin);
   }
   auto fresh = std::make_unique<Graph>();
   const std::vector<UOp> images = import_all(*fresh, roots);
@@ -68,6 +69,7 @@ void Context::Impl::collect() {
   for (Value* v = values; v; v = v->next) {
     v->uop = images[i++];
     v->built_as = images[i++];
+    if (v->origin) v->origin = images[i++];
   }
   graph = std::move(fresh);
   collect_at = std::max<size_t>(65536, 4 * graph->size());

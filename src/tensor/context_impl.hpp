@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/compiled_plan.hpp"
@@ -22,10 +24,14 @@ struct Recording {
   struct Run {
     std::shared_ptr<const CompiledPlan> plan;
     std::vector<std::shared_ptr<Buffer>> inputs, outs;
+    std::vector<std::shared_ptr<Buffer>> into;  // those of the inputs that it writes
     std::shared_ptr<Buffer> scratch;
   };
+  int64_t first_id = 0, first_slot = 0;  // of what the recorded function makes
   std::vector<Run> runs;
   std::vector<std::shared_ptr<Buffer>> keys;
+  std::unordered_set<const Buffer*> computed;  // outs of the runs
+  std::vector<std::weak_ptr<Tensor::Impl>> assigned;
 };
 
 struct Context::Impl {
@@ -39,7 +45,7 @@ struct Context::Impl {
   LruCache<CachedPlan> plans{512};  // by the structure of what they compute
   Stats stats;
   Value* values = nullptr;  // all that are alive
-  int64_t next_slot = 0;
+  int64_t next_slot = 0, next_id = 0;
   uint64_t seed = 0, next_key = 0;
   bool training = false, told_opt = false;
   Recording* recording = nullptr;
@@ -56,6 +62,17 @@ struct Context::Impl {
   // Imports what is alive into a new Graph once the old one has grown to several times that.
   void collect();
 };
+
+// Makes room for other contents in `memory`: what is not yet computed of it is computed, and what stands in it goes to
+// memory of its own, but for the Values in `keep`, which have no dependents afterwards.
+void make_room(Context::Impl& context, std::span<const std::shared_ptr<Buffer>> memory, std::span<Value* const> keep);
+
+// The Values that Tensors hold and that are not computed, whose UOps read `memory`; by id.
+std::vector<std::shared_ptr<Value>> lazy_readers(Context::Impl& context,
+                                                 std::span<const std::shared_ptr<Buffer>> memory);
+
+// Memory of its own for a realized value, with the same contents.
+void move_aside(Value& v);
 
 // A realized value without a history.
 std::shared_ptr<Value> value_in(const std::shared_ptr<Context::Impl>& context, std::shared_ptr<Buffer> memory,

@@ -20,8 +20,7 @@ double now() {
 
 // One value to compute, and where it goes.
 struct Target {
-  Tensor::Impl* tensor;
-  Value* value;
+  std::shared_ptr<Value> value;
   UOp uop;                       // on realized values only
   std::shared_ptr<Buffer> into;  // its home, where that may be overwritten
   std::shared_ptr<Buffer> result;
@@ -30,21 +29,16 @@ struct Target {
 
 class Realizer {
  public:
-  Realizer(std::span<const Tensor> tensors) {
-    check_one_context(tensors, "realize");
-    context_ = tensors.front().impl()->value->context;
-    std::unordered_set<Value*> seen;
-    for (const Tensor& t : tensors) {
-      Value* v = t.impl()->value.get();
-      if (!v->buffer && seen.insert(v).second) targets_.push_back({t.impl().get(), v, {}, {}, {}});
-    }
+  explicit Realizer(std::vector<std::shared_ptr<Value>> values) {
+    for (auto& v : values) add(std::move(v));
+    if (!targets_.empty()) context_ = targets_.front().value->context;
   }
 
   void run() {
     if (targets_.empty()) return;
     const double start = now();
-    walk();
-    choose_homes();
+    find_homes();
+    if (targets_.empty()) return;
     rewrite();
     bind();
     plan();
@@ -56,75 +50,138 @@ class Realizer {
   }
 
  private:
-  // The values that the targets are built from, down to the realized ones.
+  void add(std::shared_ptr<Value> v) {
+    if (v->buffer || !target_values_.insert(v.get()).second) return;
+    targets_.push_back({std::move(v), {}, {}, {}});
+  }
+
+  // The Values that the targets are built from. Sources of realized ones are no part of the plan, but what hangs on
+  // them alone must not keep a home from being overwritten: they go when the targets' sources go.
   void walk() {
+    uses_.clear();
+    closure_.clear();
+    memory_.clear();
     std::vector<Value*> stack;
     const auto enter = [&](Value* v) {
-      if (uses_.try_emplace(v, 0).second) {
-        closure_.push_back(v);
-        stack.push_back(v);
-      }
+      if (!uses_.try_emplace(v, 0).second) return;
+      closure_.push_back(v);
+      stack.push_back(v);
+      if (v->buffer) memory_.emplace(v->buffer->slot, v->buffer);
     };
-    for (const Target& t : targets_) enter(t.value);
+    for (const Target& t : targets_) enter(t.value.get());
     while (!stack.empty()) {
       Value* v = stack.back();
       stack.pop_back();
-      if (v->buffer) {
-        memory_.emplace(v->buffer->slot, v->buffer);
-        values_in_[v->buffer.get()].push_back(v);
-        continue;
-      }
       for (const auto& s : v->sources) {
         enter(s.get());
         uses_[s.get()]++;
-        source_of_.emplace(s.get(), s);
       }
     }
   }
 
-  // A home may be overwritten when nobody but the targets needs what it holds: no value that somebody else keeps was
-  // built from it.
-  void choose_homes() {
-    std::unordered_map<Value*, const Target*> target_of;
-    std::unordered_set<Value*> pinned;
-    for (const Target& t : targets_) target_of.emplace(t.value, &t);
+  // The Values whose contents somebody needs afterwards: those that others were built on, directly or not, and those
+  // that a Tensor holds and that are not computed here.
+  void pin() {
+    pinned_.clear();
+    std::unordered_set<Value*> through;
     std::vector<Value*> stack;
     for (Value* v : closure_) {
-      const auto found = source_of_.find(v);
-      // The references that the walk saw and its own one, and those of the Tensors of a target, which will see it
-      // realized.
-      const int64_t known = uses_[v] + (target_of.contains(v) ? v->handles : 0) + (found != source_of_.end() ? 1 : 0);
-      const int64_t all =
-          found != source_of_.end() ? found->second.use_count() : target_of.at(v)->tensor->value.use_count();
-      if (all > known) stack.push_back(v);
+      const bool held = v->handles > 0 && !target_values_.contains(v);
+      if (held) pinned_.insert(v);
+      if (v->dependents > uses_[v] || (held && !v->buffer)) stack.push_back(v);
     }
     while (!stack.empty()) {
       Value* v = stack.back();
       stack.pop_back();
-      if (!pinned.insert(v).second || v->buffer) continue;
+      if (!through.insert(v).second) continue;
+      pinned_.insert(v);
       for (const auto& s : v->sources) stack.push_back(s.get());
     }
-    for (Target& t : targets_) {
-      const auto& home = t.tensor->home;
-      if (!home || home->size != count_of(t.value->uop.shape())) continue;
-      int64_t known = 1 + home->captures;  // of the tensor
-      bool free = true;
-      if (const auto held = values_in_.find(home.get()); held != values_in_.end()) {
-        known += 1 + static_cast<int64_t>(held->second.size());  // memory_ has it too
-        for (Value* v : held->second) free = free && !pinned.contains(v);
-      }
-      if (context_->recording)
-        for (const Recording::Run& r : context_->recording->runs)
-          known += std::ranges::count(r.inputs, home) + std::ranges::count(r.outs, home);
-      if (free && home.use_count() == known)
-        t.into = home;
-      else if (context_->recording)
-        throw Error(
-            ErrorCode::Run,
-            fmt::format("a tensor of shape ({}) that the captured function assigns is still needed with its old "
-                        "value: realize or drop what was made of it",
-                        fmt::join(t.value->uop.shape(), ", ")));
+  }
+
+  bool is_free(const Buffer& home) {
+    return std::ranges::all_of(home.holders, [&](Value* v) {
+      return uses_.contains(v) ? !pinned_.contains(v) : v->handles == 0 && v->dependents == 0;
+    });
+  }
+
+  // The memory that a recorded function began with is where its replays will look; so is that of a Capture.
+  bool must_stay(const Buffer& home) const {
+    const Recording* r = context_->recording;
+    return home.captures > 0 || (r && home.slot < r->first_slot);
+  }
+  // What the host put into memory while a function is recorded is there for each replay: it is not overwritten.
+  bool constant(const Buffer& home) const {
+    const Recording* r = context_->recording;
+    return r && home.slot >= r->first_slot && !r->computed.contains(&home);
+  }
+
+  void look_around() {
+    walk();
+    if (compute_older()) walk();
+    pin();
+  }
+
+  // What was lazy before a recording began is no part of it: a replay would compute it anew, of later contents.
+  bool compute_older() {
+    Recording* const recording = context_->recording;
+    if (!recording) return false;
+    const auto older = [&](const Value* v) { return !v->buffer && v->id < recording->first_id; };
+    std::vector<std::shared_ptr<Value>> found;
+    for (const Target& t : targets_)
+      if (older(t.value.get())) found.push_back(t.value);
+    for (const Value* v : closure_)
+      for (const auto& s : v->sources)
+        if (!older(v) && older(s.get())) found.push_back(s);
+    if (found.empty()) return false;
+    context_->recording = nullptr;
+    try {
+      realize(std::move(found));
+    } catch (...) {
+      context_->recording = recording;
+      throw;
     }
+    context_->recording = recording;
+    std::erase_if(targets_, [&](const Target& t) { return t.value->buffer && target_values_.erase(t.value.get()); });
+    return true;
+  }
+
+  std::vector<std::shared_ptr<Buffer>> blocked_homes() {
+    std::vector<std::shared_ptr<Buffer>> out;
+    for (const Target& t : targets_)
+      if (const auto& home = t.value->home; home && must_stay(*home) && !is_free(*home)) out.push_back(home);
+    return out;
+  }
+
+  // A home is where its tensor's value goes if nobody needs what it holds. Where it has to go there, what needs the old
+  // contents is computed along, and what stands in it is copied out.
+  void find_homes() {
+    look_around();
+    auto blocked = blocked_homes();
+    for (bool last = false; !blocked.empty() && !last;) {
+      const size_t before = targets_.size();
+      for (auto& v : lazy_readers(*context_, blocked)) add(std::move(v));
+      last = targets_.size() == before;
+      if (last)
+        for (const auto& b : blocked) clear_out(*b);
+      look_around();
+      blocked = blocked_homes();
+    }
+    if (!blocked.empty())
+      throw Error(ErrorCode::Run,
+                  fmt::format("a tensor of {} elements that the captured function assigns is still needed with a value "
+                              "that it had in between: make a clone() of that",
+                              blocked.front()->size));
+    std::unordered_set<const Buffer*> taken;
+    for (Target& t : targets_)
+      if (const auto& home = t.value->home;
+          home && !constant(*home) && is_free(*home) && taken.insert(home.get()).second)
+        t.into = home;
+  }
+
+  void clear_out(Buffer& b) {
+    for (Value* v : std::vector<Value*>(b.holders))
+      if (v->handles > 0 && !(context_->recording && v->id >= context_->recording->first_id)) move_aside(*v);
   }
 
   // Realized values in place of what they were built as.
@@ -137,18 +194,20 @@ class Realizer {
     for (Target& t : targets_) t.uop = map_graph(t.value->uop, images, [](UOp, UOp u) { return u; });
   }
 
-  // A value that is all of a BUFFER needs no kernel; two equal values need one.
+  // A value that is all of a BUFFER needs no kernel; two equal values need one. But a recorded function's results have
+  // memory of their own: what it reads may be rebound, or written.
   void bind() {
     NodeMap<Target*> first;
     for (Target& t : targets_) {
       if (t.into) continue;
-      if (const UOp whole = whole_buffer(t.uop); whole && !t.tensor->home) {
+      const UOp whole = t.value->home || context_->recording ? UOp() : whole_buffer(t.uop);
+      if (whole) {
         t.result = memory_.at(whole.arg<ParamArg>().slot);
         t.view = true;
         continue;
       }
       const auto [other, fresh] = first.insert(t.uop, &t);
-      if (!fresh && !t.tensor->home) {
+      if (!fresh && !t.value->home) {
         t.view = true;
         t.result = (*other)->result;
         continue;
@@ -210,7 +269,7 @@ class Realizer {
 
   void execute(double schedule_seconds) {
     if (!cached_.plan) return;
-    Recording::Run run{cached_.plan, {}, {}, {}};
+    Recording::Run run{cached_.plan, {}, {}, {}, {}};
     std::vector<void*> inputs, outs;
     for (size_t i : cached_.inputs) {
       run.inputs.push_back(memory_.at(buffers_[i].arg<ParamArg>().slot));
@@ -231,43 +290,44 @@ class Realizer {
       o.log(fmt::format("realize: {} kernel{}, schedule {:.1f} ms, run {:.1f} ms", n, n == 1 ? "" : "s",
                         schedule_seconds * 1e3, seconds * 1e3));
     }
-    if (context_->recording) context_->recording->runs.push_back(std::move(run));
+    Recording* const recording = context_->recording;
+    if (!recording) return;
+    for (const Target& t : targets_)
+      if (t.into) run.into.push_back(t.into);
+    for (const auto& b : run.outs) recording->computed.insert(b.get());
+    recording->runs.push_back(std::move(run));
   }
 
   void settle() {
-    for (Target& t : targets_) {
-      const std::shared_ptr<Buffer>& b = t.into ? t.into : t.result;
-      t.value->uop = context_->view(*b, t.value->uop.shape());
-      t.value->buffer = b;
-      t.tensor->home = nullptr;
-    }
-    // A value that something else was built on keeps its history, which a gradient may go through. What falls away
-    // first may have been the last to be built on another.
-    source_of_.clear();
     memory_.clear();
-    for (int round = 0; round < 2; round++)
-      for (Target& t : targets_)
-        if (t.tensor->value.use_count() == t.value->handles) {
-          release(std::exchange(t.value->sources, {}));
-          t.value->built_as = t.value->uop;
-        }
+    for (Target& t : targets_) t.value->place(t.into ? t.into : t.result);
+    for (Target& t : targets_)
+      if (t.value->dependents == 0) t.value->forget_sources();
   }
 
   std::shared_ptr<Context::Impl> context_;
   std::vector<Target> targets_;
+  std::unordered_set<Value*> target_values_;
   std::vector<Value*> closure_;
-  std::unordered_map<Value*, int64_t> uses_;  // of the closure
-  std::unordered_map<Value*, std::shared_ptr<Value>> source_of_;
+  std::unordered_map<Value*, int64_t> uses_;  // of the closure: in the sources of the closure
+  std::unordered_set<Value*> pinned_;
   std::unordered_map<int64_t, std::shared_ptr<Buffer>> memory_;  // by slot
-  std::unordered_map<Buffer*, std::vector<Value*>> values_in_;   // of the closure
   std::vector<UOp> buffers_;
   CachedPlan cached_;
 };
 
 }  // namespace
 
+void realize(std::vector<std::shared_ptr<Value>> values) {
+  Realizer(std::move(values)).run();
+}
+
 void Tensor::realize(std::span<const Tensor> tensors) {
-  if (!tensors.empty()) Realizer(tensors).run();
+  if (tensors.empty()) return;
+  check_one_context(tensors, "realize");
+  std::vector<std::shared_ptr<Value>> values;
+  for (const Tensor& t : tensors) values.push_back(t.impl()->value.shared());
+  uopc::realize(std::move(values));
 }
 
 const Tensor& Tensor::realize() const {

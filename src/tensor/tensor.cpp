@@ -9,8 +9,12 @@
 
 namespace uopc {
 
-const Shape& Tensor::shape() const {
-  return uop_of(*this).shape();
+const Shape& Tensor::shape() const& {
+  uop_of(*this);
+  return impl_->shape;
+}
+Shape Tensor::shape() && {
+  return std::as_const(*this).shape();
 }
 int64_t Tensor::size(int64_t axis) const {
   const int64_t k = axis < 0 ? axis + ndim() : axis;

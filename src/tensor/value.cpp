@@ -1,13 +1,21 @@
 #include "tensor/value.hpp"
 
-#include <cstring>
+#include <algorithm>
+#include <utility>
 
 #include "tensor/context_impl.hpp"
 
 namespace uopc {
 
 Value::Value(std::shared_ptr<Context::Impl> c, UOp u, std::vector<std::shared_ptr<Value>> s)
-    : context(std::move(c)), uop(u), built_as(u), sources(std::move(s)), next(context->values) {
+    : context(std::move(c)),
+      uop(u),
+      built_as(u),
+      sources(std::move(s)),
+      id(context->next_id++),
+      since(id),
+      next(context->values) {
+  for (const auto& source : sources) source->dependents++;
   if (next) next->previous = this;
   context->values = this;
 }
@@ -15,17 +23,52 @@ Value::Value(std::shared_ptr<Context::Impl> c, UOp u, std::vector<std::shared_pt
 Value::~Value() {
   (previous ? previous->next : context->values) = next;
   if (next) next->previous = previous;
-  release(std::move(sources));
+  set_home(nullptr, nullptr);
+  if (buffer) std::erase(buffer->holders, this);
+  forget_sources();
 }
 
-void release(std::vector<std::shared_ptr<Value>> values) {
-  while (!values.empty()) {
-    const std::shared_ptr<Value> v = std::move(values.back());
-    values.pop_back();
-    if (!v || v.use_count() > 1) continue;
-    for (auto& s : v->sources) values.push_back(std::move(s));
+void Value::place(std::shared_ptr<Buffer> memory) {
+  set_home(nullptr, nullptr);
+  if (buffer) std::erase(buffer->holders, this);
+  uop = context->view(*memory, uop.shape());
+  memory->holders.push_back(this);
+  buffer = std::move(memory);
+}
+
+void Value::forget_sources() {
+  if (sources.empty()) return;
+  if (buffer) origin = std::exchange(built_as, uop);
+  std::vector<std::shared_ptr<Value>> gone = std::move(sources);
+  sources.clear();
+  while (!gone.empty()) {
+    const std::shared_ptr<Value> v = std::move(gone.back());
+    gone.pop_back();
+    if (--v->dependents > 0) continue;
+    const bool dies = v.use_count() == 1;
+    if (!dies && !v->buffer) continue;
+    for (auto& s : v->sources) gone.push_back(std::move(s));
+    if (!dies && !v->sources.empty()) v->origin = std::exchange(v->built_as, v->uop);
     v->sources.clear();
   }
+}
+
+void Value::set_home(std::shared_ptr<Buffer> memory, const ValueHandle* of) {
+  if (home) home->awaited--;
+  home = std::move(memory);
+  home_of = home ? of : nullptr;
+  if (home) home->awaited++;
+}
+
+void ValueHandle::let_go() {
+  value_->handles--;
+  if (value_->home_of == this) value_->set_home(nullptr, nullptr);
+}
+
+void ValueHandle::set(std::shared_ptr<Value> v) {
+  let_go();
+  v->handles++;
+  value_.swap(v);
 }
 
 int64_t count_of(const Shape& shape) {
@@ -56,8 +99,7 @@ Tensor make_tensor(UOp uop, std::span<const Tensor> operands) {
   std::vector<std::shared_ptr<Value>> sources;
   for (const Tensor& t : operands) sources.push_back(t.impl()->value.shared());
   auto context = sources.front()->context;
-  return Tensor(std::make_shared<Tensor::Impl>(
-      Tensor::Impl{std::make_shared<Value>(std::move(context), uop, std::move(sources))}));
+  return Tensor(std::make_shared<Tensor::Impl>(std::make_shared<Value>(std::move(context), uop, std::move(sources))));
 }
 
 Tensor make_rearranged(UOp uop, const Tensor& of) {
@@ -70,15 +112,24 @@ Tensor make_view(UOp uop, const Tensor& of) {
   if (of.impl() && of.impl()->rearranged) return make_rearranged(uop, of);
   Tensor t = make_tensor(uop, {of});
   const auto& from = of.impl();
+  std::vector<Movement> moves;
+  for (UOp u = uop; u != uop_of(of); u = u.src(0)) {
+    Movement m{u.op(), u.src(0).shape(), u.shape(), {}, {}};
+    if (u.is(Op::Permute)) m.order = u.arg<Shape>();
+    if (u.is(Op::Shrink)) m.bounds = u.arg<ShrinkArg>().bounds;
+    moves.push_back(std::move(m));
+  }
+  std::ranges::reverse(moves);
   t.impl()->base = from->base ? from->base : from;
-  t.impl()->base_value = from->base ? from->base_value : from->value.shared();
+  t.impl()->moves = from->moves;
+  t.impl()->moves.insert(t.impl()->moves.end(), moves.begin(), moves.end());
   return t;
 }
 
 std::shared_ptr<Value> value_in(const std::shared_ptr<Context::Impl>& context, std::shared_ptr<Buffer> memory,
                                 const Shape& shape) {
   auto value = std::make_shared<Value>(context, context->view(*memory, shape), std::vector<std::shared_ptr<Value>>{});
-  value->buffer = std::move(memory);
+  value->place(std::move(memory));
   return value;
 }
 
@@ -91,12 +142,12 @@ Tensor make_leaf(const Context& ctx, Shape shape, DType dtype, Scalar fill) {
     n *= d;
   }
   const auto& c = ctx.impl();
-  return Tensor(std::make_shared<Tensor::Impl>(Tensor::Impl{value_in(c, c->new_buffer(dtype, n, fill), shape)}));
+  return Tensor(std::make_shared<Tensor::Impl>(value_in(c, c->new_buffer(dtype, n, fill), shape)));
 }
 
 Tensor iota(const Context& ctx, int64_t n) {
   auto& known = ctx.impl()->iotas[n];
-  if (auto value = known.lock()) return Tensor(std::make_shared<Tensor::Impl>(Tensor::Impl{std::move(value)}));
+  if (auto value = known.lock()) return Tensor(std::make_shared<Tensor::Impl>(std::move(value)));
   const Tensor t = make_leaf(ctx, {n}, DType::I32, 0);
   const auto& value = t.impl()->value;
   auto* data = static_cast<int32_t*>(value->buffer->data_to_overwrite());

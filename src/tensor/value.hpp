@@ -2,15 +2,14 @@
 //
 // A Value is what a tensor is at one time: a UOp of the Context's Graph, and the Values it was built from, which keep
 // the memory that the UOp reads alive. Realizing changes how it is known, not what it is: `uop` becomes a view of a
-// BUFFER, `built_as` stays what dependents were built on, and the sources are let go. `assign` gives a Tensor another
-// Value.
+// BUFFER, `built_as` stays what dependents were built on. While there are dependents its sources stay too, since a
+// gradient may go through them; with the last dependent they go. `assign` gives a Tensor another Value.
 //
 // Invariant: a BUFFER in a Value's UOp belongs to a Value reached through `sources`, or to itself.
 #pragma once
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <utility>
 #include <vector>
 
 #include "uopc/tensor.hpp"
@@ -18,57 +17,74 @@
 namespace uopc {
 
 class Buffer;
+class ValueHandle;
 
-struct Value {
+struct Value : std::enable_shared_from_this<Value> {
   std::shared_ptr<Context::Impl> context;
   UOp uop;       // realized: BUFFER, or a RESHAPE of it
   UOp built_as;  // the UOp that dependents made before it was realized hold
+  UOp origin;    // realized, its sources gone: what it was computed as, of BUFFERs that may hold other values since
   std::vector<std::shared_ptr<Value>> sources;
-  std::shared_ptr<Buffer> buffer;              // realized only
-  int64_t handles = 0;                         // Tensors whose value it is
-  Value *previous = nullptr, *next = nullptr;  // in the list of the Context's Values
+  std::shared_ptr<Buffer> buffer;  // realized only
+  std::shared_ptr<Buffer> home;  // where it is to be computed: memory of the Tensor `home_of`, to which it was assigned
+  const ValueHandle* home_of = nullptr;
+  const int64_t id;        // by creation: sources have smaller ones
+  int64_t since;           // the id of the time when its contents came about; later than `id` where they were written
+  int64_t handles = 0;     // Tensors whose value it is
+  int64_t dependents = 0;  // places in the sources of other Values
+  Value *previous = nullptr, *next = nullptr;  // in the list of the Context's Values, the latest first
 
   Value(std::shared_ptr<Context::Impl> context, UOp uop, std::vector<std::shared_ptr<Value>> sources);
   ~Value();  // without recursion, however long the chain of sources
   Value(const Value&) = delete;
   Value& operator=(const Value&) = delete;
-};
 
-// Lets `values` go; what dies with them is destroyed without recursion.
-void release(std::vector<std::shared_ptr<Value>> values);
+  // It is computed: `memory` holds it, all of it. Its sources go once it has no dependents.
+  void place(std::shared_ptr<Buffer> memory);
+  void forget_sources();
+  void set_home(std::shared_ptr<Buffer> memory, const ValueHandle* of);  // null: none
+};
 
 // A Tensor's hold on its Value, which is told from that of a Value built on it.
 class ValueHandle {
  public:
-  ValueHandle(std::shared_ptr<Value> v) : value_(std::move(v)) { value_->handles++; }
-  ValueHandle(ValueHandle&& h) noexcept : value_(std::move(h.value_)) {}
-  ValueHandle& operator=(ValueHandle&&) = delete;
-  ~ValueHandle() {
-    if (value_) value_->handles--;
-  }
-  // Another value in its place; returns the old one.
-  std::shared_ptr<Value> exchange(std::shared_ptr<Value> v) {
-    value_->handles--;
-    v->handles++;
-    return std::exchange(value_, std::move(v));
-  }
+  explicit ValueHandle(std::shared_ptr<Value> v) : value_(std::move(v)) { value_->handles++; }
+  ValueHandle(const ValueHandle&) = delete;
+  ValueHandle& operator=(const ValueHandle&) = delete;
+  ~ValueHandle() { let_go(); }
+  // Another value in its place. A home that the old one had on account of this Tensor is gone.
+  void set(std::shared_ptr<Value> v);
   const std::shared_ptr<Value>& shared() const { return value_; }
   Value* operator->() const { return value_.get(); }
   Value& operator*() const { return *value_; }
   Value* get() const { return value_.get(); }
-  int64_t use_count() const { return value_.use_count(); }
 
  private:
+  void let_go();
+
   std::shared_ptr<Value> value_;
+};
+
+// A step from a tensor to a view of it.
+struct Movement {
+  Op op;  // RESHAPE, PERMUTE, SHRINK or EXPAND
+  Shape from, to;
+  Shape order;                                      // PERMUTE
+  std::vector<std::pair<int64_t, int64_t>> bounds;  // SHRINK
 };
 
 struct Tensor::Impl {
   ValueHandle value;
-  std::shared_ptr<Buffer> home{};       // memory that an assigned value is to be computed into; null without one
-  std::shared_ptr<Impl> base{};         // of a view: what `assign` changes
-  std::shared_ptr<Value> base_value{};  // what the base was when the view was made
-  bool rearranged = false;              // seen in an order that `assign` does not go back through: it refuses
+  const Shape shape;
+  std::shared_ptr<Impl> base;   // of a view: what `assign` changes
+  std::vector<Movement> moves;  // from the base to here
+  bool rearranged = false;      // seen in an order that `assign` does not go back through: it refuses
+
+  explicit Impl(std::shared_ptr<Value> v) : value(std::move(v)), shape(value->uop.shape()) {}
 };
+
+// Computes the values together, in one plan; all of one Context.
+void realize(std::vector<std::shared_ptr<Value>> values);
 
 // The one way an operation makes its result: `uop` is built from the UOps of `operands` (`uop_of`), all of one Context.
 Tensor make_tensor(UOp uop, std::span<const Tensor> operands);
