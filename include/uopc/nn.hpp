@@ -9,7 +9,8 @@
 //     template <class V> void visit(V&& v) { v("first", first); v("second", second); }
 //   };
 //
-// `nn::parameters(net)` are the tensors that train, `nn::state_dict(net)` all tensors by name ("first.weight"). Members
+// `nn::parameters(net)` are the tensors that train, each once; `nn::state_dict(net)` all tensors by name
+// ("first.weight"), a tensor in two places (tied weights) by both. Members
 // of a visit are tensors, layers, and vectors and optionals of those ("layers.0.weight"). Parameters are realized when
 // they are made. Initial values are PyTorch's distributions, from the Context's generator.
 #pragma once
@@ -232,7 +233,10 @@ class UOPC_API Collector {
     if constexpr (std::is_same_v<std::remove_const_t<T>, Tensor>) {
       if (!member) return;
       all.emplace_back(path, member);
-      (trains ? trained : kept).push_back(member);
+      std::vector<Tensor>& list = trains ? trained : kept;
+      for (const Tensor& t : list)
+        if (t.impl() == member.impl()) return;  // one tensor in two places (tied weights)
+      list.push_back(member);
     } else if constexpr (requires {
                            member.has_value();
                            *member;
@@ -275,7 +279,7 @@ std::vector<Tensor> buffers(Model& model) {
   return std::move(c.kept);
 }
 // Writes `from` into the tensors of `to` by name. Throws Error(Type) that names what is missing, left over, or of
-// another shape or dtype; nothing is changed then.
+// another shape or dtype, or of two contents where one tensor has two names; nothing is changed then.
 UOPC_API void load(const StateDict& to, const StateDict& from);
 template <class Model>
 void load_state_dict(Model& model, const StateDict& from) {

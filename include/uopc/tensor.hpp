@@ -14,8 +14,10 @@
 // operands are brought to the larger of bool < i32 < f16 < f32; a C++ number takes the tensor's dtype, but a float
 // beside bool or i32 makes f32, and an int beside bool i32.
 //
-// Errors: Error(Type) for shapes, axes and dtypes that do not fit and for two Contexts in one expression; Error(Run)
-// for an index out of range found while running; those of Engine::compile.
+// f16 is a storage format here: sums, products of matrices, norms and softmax compute in f32 and round once.
+//
+// Errors: Error(Type) for shapes, axes and dtypes that do not fit and for two Contexts in one expression; those of
+// Engine::compile.
 //
 // A tensor that has been computed no longer knows how, unless something was built on it before: `gradient` comes first,
 // and is an Error(Type) where it would have to go through such a tensor.
@@ -325,7 +327,7 @@ class UOPC_API Tensor {
   Tensor avg_pool2d(const Pool2dOptions& o = {}) const;
   Tensor max_pool2d(const Pool2dOptions& o = {}) const;
 
-  // ---- lookups ----
+  // ---- lookups: an index out of range finds nothing, which is 0 (and a label out of range has no loss) ----
   Tensor gather(int64_t axis, const Tensor& index) const;  // PyTorch's
   Tensor index_select(int64_t axis, const Tensor& index) const;
   Tensor one_hot(int64_t classes) const;  // i32 indices to f32; a row of zeros out of range

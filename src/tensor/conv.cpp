@@ -76,6 +76,9 @@ Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const Conv2dOpti
         fmt::format("conv2d: a weight of shape {} in {} groups does not take {}: (out, in / groups, height, width) and "
                     "(batch, in, height, width)",
                     py_tuple(weight.shape()), o.groups, py_tuple(shape())));
+  if (bias && bias.shape() != Shape{weight.size(0)})
+    fail(fmt::format("conv2d: a bias of shape {} beside a weight of shape {}: {} is right", py_tuple(bias.shape()),
+                     py_tuple(weight.shape()), py_tuple(Shape{weight.size(0)})));
   const Two kernel{weight.size(2), weight.size(3)};
   check("conv2d", kernel, o.stride, o.padding, o.dilation);
   const Tensor x = windows_2d("conv2d", padded(*this, o.padding, 0), kernel, o.stride, o.dilation);
@@ -84,7 +87,8 @@ Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const Conv2dOpti
   const Tensor taken =
       x.reshape({n, g, in, oh, ow, kernel.first, kernel.second}).permute({0, 1, 3, 4, 2, 5, 6}).unsqueeze(2);
   const Tensor w = weight.reshape({1, g, out / g, 1, 1, in, kernel.first, kernel.second});
-  const Tensor y = (taken * w).sum({-3, -2, -1}).reshape({n, out, oh, ow});
+  const DType d = promote(dtype(), weight.dtype()), within = d == DType::F16 ? DType::F32 : d;
+  const Tensor y = rounded((taken.cast(within) * w.cast(within)).sum({-3, -2, -1}), d).reshape({n, out, oh, ow});
   return bias ? y + bias.reshape({1, out, 1, 1}) : y;
 }
 
@@ -96,8 +100,10 @@ Tensor Tensor::avg_pool2d(const Pool2dOptions& o) const {
     return windows_2d("avg_pool2d", padded(x, o.padding, 0), o.kernel, stride, o.dilation);
   };
   if (o.count_include_pad || o.padding == Two{0, 0}) return pooled(*this).mean({-2, -1});
-  const Tensor inside = pooled((*this).eq(*this).logical_or(ne(*this))).sum({-2, -1});
-  return pooled(*this).sum({-2, -1}) / inside;
+  // A sum of f16 may be too large for one where the average is not. A window of nothing but padding is 0.
+  const Tensor inside = pooled(Tensor::ones(context(), {size(-2), size(-1)})).sum({-2, -1}).maximum(1);
+  const Tensor y = pooled(to_f32()).sum({-2, -1}) / inside;
+  return rounded(y, dtype());
 }
 Tensor Tensor::max_pool2d(const Pool2dOptions& o) const {
   const Two stride = o.stride.value_or(o.kernel);

@@ -12,20 +12,41 @@ namespace {
   throw Error(ErrorCode::Type, message);
 }
 
+void check_same_shape(const char* operation, const Tensor& x, const Tensor& target) {
+  if (x.shape() != target.shape())
+    fail(fmt::format("{} of {} takes a target of the same shape, not {}", operation, py_tuple(x.shape()),
+                     py_tuple(target.shape())));
+}
+
+// Whether `s` broadcasts to `to` as it is.
+bool broadcasts(const Shape& s, const Shape& to) {
+  if (s.size() > to.size()) return false;
+  for (size_t i = 1; i <= s.size(); i++)
+    if (s[s.size() - i] != 1 && s[s.size() - i] != to[to.size() - i]) return false;
+  return true;
+}
+
 }  // namespace
 
+// The norms compute in f32: squares of f16 are too large for f16 from 256 on.
 Tensor Tensor::layer_norm(int64_t axes, double eps) const {
   if (axes < 1 || axes > ndim()) fail(fmt::format("layer_norm over {} axes of {}", axes, py_tuple(shape())));
   std::vector<int64_t> last;
   for (int64_t k = -axes; k < 0; k++) last.push_back(k);
-  const Tensor away = *this - mean(last, true);
-  return away * (away.square().mean(last, true) + eps).rsqrt();
+  const Tensor x = to_f32(), away = x - x.mean(last, true);
+  return rounded(away * (away.square().mean(last, true) + eps).rsqrt(), dtype());
 }
 Tensor Tensor::rms_norm(double eps) const {
-  return *this * (square().mean(-1, true) + eps).rsqrt();
+  if (ndim() == 0) fail("rms_norm of a tensor without axes: at least one is needed");
+  const Tensor x = to_f32();
+  return rounded(x * (x.square().mean(-1, true) + eps).rsqrt(), dtype());
 }
 Tensor Tensor::batch_norm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& inv_std) const {
   if (ndim() < 2) fail(fmt::format("batch_norm of {}: (batch, channels, ..) is right", py_tuple(shape())));
+  for (const auto& [what, t] : {std::pair{"weight", &weight}, {"bias", &bias}, {"mean", &mean}, {"inv_std", &inv_std}})
+    if (*t && t->shape() != Shape{size(1)})
+      fail(fmt::format("batch_norm of {}: a {} of shape {}; {} is right", py_tuple(shape()), what, py_tuple(t->shape()),
+                       py_tuple(Shape{size(1)})));
   Shape along(static_cast<size_t>(ndim()), 1);
   along[1] = size(1);
   const auto brought = [&](const Tensor& t) { return t.reshape(along); };
@@ -36,7 +57,8 @@ Tensor Tensor::batch_norm(const Tensor& weight, const Tensor& bias, const Tensor
 Tensor Tensor::dropout(double p) const {
   if (!(p >= 0 && p <= 1)) fail(fmt::format("dropout of {}: a share is from 0 to 1", p));
   if (!context().training() || p == 0) return *this;
-  if (p == 1) return *this * 0;
+  if (!is_float(dtype())) fail(fmt::format("dropout of {}: f16 or f32 is right", name(dtype())));
+  if (p == 1) return zeros_like();
   return (rand(context(), shape()) >= p).where(*this * (1 / (1 - p)), 0).cast(dtype());
 }
 
@@ -47,6 +69,8 @@ Tensor Tensor::cross_entropy(const Tensor& labels, double label_smoothing) const
   if (labels.shape() != rows || labels.dtype() != DType::I32)
     fail(fmt::format("cross_entropy of {} takes i32 labels of shape {}, not dtypes.{}{}", py_tuple(shape()),
                      py_tuple(rows), name(labels.dtype()), py_tuple(labels.shape())));
+  if (!(label_smoothing >= 0 && label_smoothing <= 1))
+    fail(fmt::format("cross_entropy: a label smoothing of {}: it is from 0 to 1", label_smoothing));
   const Tensor logs = cast(DType::F32).log_softmax(-1);
   const Tensor hit = labels.unsqueeze(-1).eq(iota(context(), size(-1)));
   const Tensor picked = hit.where(logs, 0).sum(-1);
@@ -55,9 +79,11 @@ Tensor Tensor::cross_entropy(const Tensor& labels, double label_smoothing) const
 }
 // max(x, 0) - x t + log(1 + exp(-|x|))
 Tensor Tensor::binary_cross_entropy_with_logits(const Tensor& target) const {
+  check_same_shape("binary_cross_entropy_with_logits", *this, target);
   return (softplus() - *this * target).mean();
 }
 Tensor Tensor::mse_loss(const Tensor& target) const {
+  check_same_shape("mse_loss", *this, target);
   return (*this - target).square().mean();
 }
 
@@ -70,15 +96,20 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
   if (q.ndim() < 2 || k.ndim() < 2 || v.ndim() < 2 || q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2))
     fail(fmt::format("scaled_dot_product_attention of {}, {} and {}: (.., T, d), (.., S, d) and (.., S, e) are right",
                      py_tuple(q.shape()), py_tuple(k.shape()), py_tuple(v.shape())));
-  Tensor scores = q.matmul(k.transpose()) * (1 / std::sqrt(static_cast<double>(q.size(-1))));
+  // Scores of f16 are f32: they may be too large for f16, and a softmax of rounded ones is not precise.
+  Tensor scores = q.to_f32().matmul(k.to_f32().transpose()) * (1 / std::sqrt(static_cast<double>(q.size(-1))));
+  if (mask && !broadcasts(mask.shape(), scores.shape()))
+    fail(fmt::format("scaled_dot_product_attention: a mask of shape {}; one that broadcasts to {} is right",
+                     py_tuple(mask.shape()), py_tuple(scores.shape())));
+  const auto weigh = [&](const Tensor& p) { return rounded(p, v.dtype()).dropout(dropout).matmul(v); };
   if (mask) scores = mask.dtype() == DType::Bool ? mask.where(scores, -INFINITY) : scores + mask;
   if (causal) scores = causal_mask(q.context(), q.size(-2), k.size(-2)).where(scores, -INFINITY);
-  if (!mask) return scores.softmax(-1).dropout(dropout).matmul(v);
+  if (!mask) return weigh(scores.softmax(-1));
   // Of a row that sees nothing the largest is -inf: shifted by 0 instead, its sum is 0.
   const Tensor most = scores.max(-1, true).detach();
   const Tensor e = (scores - most.eq(-INFINITY).where(0.0, most)).exp();
   const Tensor sum = e.sum(-1, true);
-  return (e / sum.eq(0).where(1.0, sum)).dropout(dropout).matmul(v);
+  return weigh(e / sum.eq(0).where(1.0, sum));
 }
 
 }  // namespace uopc

@@ -6,9 +6,11 @@
 namespace uopc {
 namespace {
 
-// (.., M, K) and (.., N, K) to (.., M, N): both are read along their rows.
+// (.., M, K) and (.., N, K) to (.., M, N): both are read along their rows. Products of f16 are f32 until they are
+// summed.
 Tensor rows_by_rows(const Tensor& a, const Tensor& b) {
-  return (a.unsqueeze(-2) * b.unsqueeze(-3)).sum(-1);
+  const DType d = promote(a.dtype(), b.dtype()), within = d == DType::F16 ? DType::F32 : d;
+  return rounded((a.cast(within).unsqueeze(-2) * b.cast(within).unsqueeze(-3)).sum(-1), d);
 }
 
 }  // namespace

@@ -183,7 +183,15 @@ void load(const StateDict& to, const StateDict& from) {
     const std::span<const std::byte> b = given.at(name)->bytes();
     bytes.emplace_back(b.begin(), b.end());
   }
-  for (size_t i = 0; i < to.size(); i++) Tensor(to[i].second).write(bytes[i]);
+  std::map<const Tensor::Impl*, size_t> first;
+  for (size_t i = 0; i < to.size(); i++) {
+    const auto [at, fresh] = first.emplace(to[i].second.impl().get(), i);
+    if (!fresh && bytes[at->second] != bytes[i])
+      fail(fmt::format("load: {} and {} are one tensor in the model, and differ in the state",
+                       py_repr(to[at->second].first), py_repr(to[i].first)));
+  }
+  for (size_t i = 0; i < to.size(); i++)
+    if (first.at(to[i].second.impl().get()) == i) Tensor(to[i].second).write(bytes[i]);
 }
 
 }  // namespace uopc::nn

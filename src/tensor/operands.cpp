@@ -91,6 +91,10 @@ Tensor binary(const char* operation, Scalar a, const Tensor& b, BinaryUOp f, DTy
   return make_tensor(f(number_like(operation, u, a), u), {b});
 }
 
+Tensor rounded(const Tensor& y, DType d) {
+  return d == DType::F16 ? y.to_f16() : y;
+}
+
 Tensor unary_float(const Tensor& a, UnaryUOp f) {
   const UOp u = uop_of(a);
   return make_tensor(f(is_float(u.dtype()) ? u : u.cast(DType::F32)), {a});

@@ -31,6 +31,10 @@ Tensor binary(const char* operation, const Tensor& a, const Tensor& b, BinaryUOp
 Tensor binary(const char* operation, const Tensor& a, Scalar b, BinaryUOp f, DType dtype = DType::Void);
 Tensor binary(const char* operation, Scalar a, const Tensor& b, BinaryUOp f, DType dtype = DType::Void);
 
+// What was computed of a tensor of dtype `d` in f32: f16 again where that was f16. f16 holds nothing beyond 65,504, and
+// rounding each step of a sum or a norm loses what it is made of.
+Tensor rounded(const Tensor& y, DType d);
+
 // f of a float value: bool and i32 become f32.
 using UnaryUOp = UOp (*)(UOp);
 Tensor unary_float(const Tensor& a, UnaryUOp f);

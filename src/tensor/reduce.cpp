@@ -70,7 +70,7 @@ Tensor Tensor::min(Axes axes, bool keepdim) const {
 Tensor Tensor::mean(Axes axes, bool keepdim) const {
   const auto list = normal_axes("mean", axes, ndim());
   const Tensor sum = sum_in_f32(*this, list, keepdim) * (1.0 / static_cast<double>(count(*this, list)));
-  return dtype() == DType::F16 ? sum.cast(DType::F16) : sum;
+  return rounded(sum, dtype());
 }
 Tensor Tensor::var(Axes axes, int64_t correction, bool keepdim) const {
   const auto list = normal_axes("var", axes, ndim());
@@ -78,7 +78,7 @@ Tensor Tensor::var(Axes axes, int64_t correction, bool keepdim) const {
   const Tensor away = x - x.mean(list, true);
   const double n = static_cast<double>(std::max<int64_t>(0, count(*this, list) - correction));
   const Tensor out = away.square().sum(list, keepdim) * (1.0 / n);
-  return dtype() == DType::F16 ? out.cast(DType::F16) : out;
+  return rounded(out, dtype());
 }
 Tensor Tensor::std(Axes axes, int64_t correction, bool keepdim) const {
   return var(axes, correction, keepdim).sqrt();
@@ -98,20 +98,20 @@ Tensor Tensor::argmin(std::optional<int64_t> axis, bool keepdim) const {
 
 Tensor Tensor::softmax(int64_t axis) const {
   const int64_t k = normal_axis("softmax", axis, ndim());
-  const Tensor e = (*this - max(k, true).detach()).exp();  // the shift changes no value, and has no gradient
-  return e / e.sum(k, true);
+  const Tensor x = to_f32(), e = (x - x.max(k, true).detach()).exp();  // the shift has no gradient
+  return rounded(e / e.sum(k, true), dtype());
 }
 Tensor Tensor::log_softmax(int64_t axis) const {
   const int64_t k = normal_axis("log_softmax", axis, ndim());
-  const Tensor away = *this - max(k, true).detach();
-  return away - away.exp().sum(k, true).log();
+  const Tensor x = to_f32(), away = x - x.max(k, true).detach();
+  return rounded(away - away.exp().sum(k, true).log(), dtype());
 }
 Tensor Tensor::logsumexp(Axes axes, bool keepdim) const {
   const auto list = normal_axes("logsumexp", axes, ndim());
-  const Tensor most = max(list, true).detach();
+  const Tensor x = to_f32(), most = x.max(list, true).detach();
   // Infinity minus infinity would be NaN where the answer is infinity.
   const Tensor shift = most.isinf().where(0.0, most);
-  const Tensor out = (*this - shift).exp().sum(list, true).log() + shift;
+  const Tensor out = rounded((x - shift).exp().sum(list, true).log() + shift, dtype());
   if (keepdim) return out;
   Shape shape;
   for (int64_t k = 0; k < ndim(); k++)

@@ -173,5 +173,35 @@ TEST(Nn, LoadSaysWhatIsWrongAndThenChangesNothing) {
   EXPECT_EQ(linear.weight.to_vector<float>(), std::vector<float>(6, 1));
 }
 
+struct Tied {
+  nn::Embedding in;
+  nn::Linear out;
+  explicit Tied(const Context& ctx) : in(ctx, 5, 3), out(ctx, 3, 5, false) { out.weight = in.weight; }
+  template <class V>
+  void visit(V&& v) {
+    v("in", in);
+    v("out", out);
+  }
+};
+
+TEST(TiedWeights, TrainOnceAndAreSavedByBothNames) {
+  Context ctx;
+  Tied net(ctx), other(ctx);
+  ASSERT_EQ(nn::parameters(net).size(), 1u);
+  nn::SGD optimizer(nn::parameters(net), 0.1);
+  const std::vector<float> before = net.in.weight.to_vector<float>();
+  optimizer.step(net.out(net.in(Tensor::from(ctx, {1, 4}))).square().mean());
+  EXPECT_NE(net.in.weight.to_vector<float>(), before);
+  nn::StateDict state = nn::state_dict(net);
+  ASSERT_EQ(state.size(), 2u);
+  nn::load_state_dict(other, state);
+  EXPECT_EQ(other.out.weight.to_vector<float>(), net.in.weight.to_vector<float>());
+  state[1].second = Tensor::zeros(ctx, {5, 3});
+  const std::vector<float> loaded = other.in.weight.to_vector<float>();
+  EXPECT_EQ(error_of([&] { nn::load_state_dict(other, state); }),
+            "load: 'in.weight' and 'out.weight' are one tensor in the model, and differ in the state");
+  EXPECT_EQ(other.in.weight.to_vector<float>(), loaded);
+}
+
 }  // namespace
 }  // namespace uopc
