@@ -1,10 +1,14 @@
-// Greedy by size, as memory planners of inference engines do (Pisarchyk and Lee, "Efficient Memory Management for Deep
-// Neural Net Inference", 2020): the largest temporary first, each at the lowest offset that is free throughout its
-// lifetime. A plan of a long chain with as many temporaries as kernels would make that quadratic, so past kExhaustive
-// temporaries each takes, in the order in which they are written, the best block that has been given back.
+// Which order of placing is best depends on the lifetimes, so several are tried and the smallest result is taken:
+//   - by time: each temporary, as it is written, takes the smallest free block that holds it; blocks given back are
+//     merged with their neighbours. n log n;
+//   - the same from the last kernel to the first, which is as good where sizes grow as the former is where they shrink;
+//   - up to kExhaustive temporaries, greedy by size as memory planners of inference engines do (Pisarchyk and Lee,
+//     "Efficient Memory Management for Deep Neural Net Inference", 2020): the largest first, each at the lowest offset
+//     that is free throughout its lifetime. Quadratic.
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "runtime/compiled_plan.hpp"
 
@@ -58,32 +62,83 @@ MemoryPlan place_by_size(const std::vector<Lifetime>& temps) {
   return plan;
 }
 
-MemoryPlan place_by_time(const std::vector<Lifetime>& temps, size_t kernels) {
+// The gaps between what is placed; they never touch each other.
+class FreeList {
+ public:
+  // The lowest of the smallest gaps that hold `bytes`; without one the end grows, over a gap there.
+  int64_t take(int64_t bytes) {
+    int64_t at = end_;
+    if (const auto best = by_size_.lower_bound({bytes, 0}); best != by_size_.end()) {
+      const auto [gap, offset] = *best;
+      at = offset;
+      remove(by_offset_.find(offset));
+      if (gap > bytes) add(at + bytes, gap - bytes);
+      return at;
+    }
+    if (!by_offset_.empty()) {
+      const auto last = std::prev(by_offset_.end());
+      if (last->first + last->second == end_) {
+        at = last->first;
+        remove(last);
+      }
+    }
+    end_ = at + bytes;
+    return at;
+  }
+
+  void give_back(int64_t offset, int64_t bytes) {
+    const auto next = by_offset_.lower_bound(offset);
+    if (next != by_offset_.begin()) {
+      const auto before = std::prev(next);
+      if (before->first + before->second == offset) {
+        offset = before->first;
+        bytes += before->second;
+        remove(before);
+      }
+    }
+    if (next != by_offset_.end() && offset + bytes == next->first) {
+      bytes += next->second;
+      remove(next);
+    }
+    add(offset, bytes);
+  }
+
+  int64_t end() const { return end_; }
+
+ private:
+  using Gaps = std::map<int64_t, int64_t>;  // offset to bytes
+
+  void add(int64_t offset, int64_t bytes) {
+    by_offset_.emplace(offset, bytes);
+    by_size_.emplace(bytes, offset);
+  }
+  void remove(Gaps::iterator gap) {
+    by_size_.erase({gap->second, gap->first});
+    by_offset_.erase(gap);
+  }
+
+  Gaps by_offset_;
+  std::set<std::pair<int64_t, int64_t>> by_size_;
+  int64_t end_ = 0;
+};
+
+MemoryPlan place_by_time(const std::vector<Lifetime>& temps, size_t kernels, bool backwards) {
   MemoryPlan plan;
   plan.offsets.assign(temps.size(), 0);
   std::vector<std::vector<size_t>> begins(kernels), ends(kernels);
   for (size_t i = 0; i < temps.size(); i++) {
-    if (temps[i].first == SIZE_MAX || temps[i].bytes == 0) continue;
-    begins[temps[i].first].push_back(i);
-    ends[temps[i].last].push_back(i);
+    const auto [bytes, first, last] = temps[i];
+    if (first == SIZE_MAX || bytes == 0) continue;
+    begins[backwards ? kernels - 1 - last : first].push_back(i);
+    ends[backwards ? kernels - 1 - first : last].push_back(i);
   }
-  std::multimap<int64_t, int64_t> free;  // bytes to offset
+  FreeList free;
   for (size_t k = 0; k < kernels; k++) {
-    for (size_t i : begins[k]) {
-      const auto block = free.lower_bound(temps[i].bytes);
-      // A block more than twice as large waits for something larger.
-      if (block != free.end() && block->first <= 2 * temps[i].bytes) {
-        const auto [bytes, offset] = *block;
-        free.erase(block);
-        plan.offsets[i] = offset;
-        if (bytes > temps[i].bytes) free.emplace(bytes - temps[i].bytes, offset + temps[i].bytes);
-      } else {
-        plan.offsets[i] = plan.bytes;
-        plan.bytes += temps[i].bytes;
-      }
-    }
-    for (size_t i : ends[k]) free.emplace(temps[i].bytes, plan.offsets[i]);
+    std::ranges::stable_sort(begins[k], [&](size_t a, size_t b) { return temps[a].bytes > temps[b].bytes; });
+    for (size_t i : begins[k]) plan.offsets[i] = free.take(temps[i].bytes);
+    for (size_t i : ends[k]) free.give_back(plan.offsets[i], temps[i].bytes);
   }
+  plan.bytes = free.end();
   return plan;
 }
 
@@ -91,7 +146,14 @@ MemoryPlan place_by_time(const std::vector<Lifetime>& temps, size_t kernels) {
 
 MemoryPlan plan_memory(const Plan& plan) {
   const std::vector<Lifetime> temps = lifetimes(plan);
-  return temps.size() <= kExhaustive ? place_by_size(temps) : place_by_time(temps, plan.kernels.size());
+  const size_t kernels = plan.kernels.size();
+  MemoryPlan best = place_by_time(temps, kernels, false);
+  const auto improve = [&](MemoryPlan other) {
+    if (other.bytes < best.bytes) best = std::move(other);
+  };
+  improve(place_by_time(temps, kernels, true));
+  if (temps.size() <= kExhaustive) improve(place_by_size(temps));
+  return best;
 }
 
 }  // namespace uopc
