@@ -14,7 +14,8 @@
 // operands are brought to the larger of bool < i32 < f16 < f32; a C++ number takes the tensor's dtype, but a float
 // beside bool or i32 makes f32, and an int beside bool i32.
 //
-// f16 is a storage format here: sums, products of matrices, norms and softmax compute in f32 and round once.
+// f16 is a storage format here: sums, products of matrices, convolutions, norms, softmax and losses compute in f32
+// and round once.
 //
 // Errors: Error(Type) for shapes, axes and dtypes that do not fit and for two Contexts in one expression; those of
 // Engine::compile.
@@ -340,7 +341,7 @@ class UOPC_API Tensor {
                     const Tensor& inv_std) const;  // axis 1
   Tensor dropout(double p = 0.5) const;            // itself unless the Context is in training mode
   Tensor cross_entropy(const Tensor& labels,
-                       double label_smoothing = 0) const;  // (..., classes), i32 labels (...): mean
+                       double label_smoothing = 0) const;  // (..., classes), i32 labels (...): mean, f32
   Tensor binary_cross_entropy_with_logits(const Tensor& target) const;
   Tensor mse_loss(const Tensor& target) const;
   // (..., T, d) each. `mask`: bool (true: seen) or added. A row that sees nothing is 0.

@@ -88,8 +88,8 @@ Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const Conv2dOpti
       x.reshape({n, g, in, oh, ow, kernel.first, kernel.second}).permute({0, 1, 3, 4, 2, 5, 6}).unsqueeze(2);
   const Tensor w = weight.reshape({1, g, out / g, 1, 1, in, kernel.first, kernel.second});
   const DType d = promote(dtype(), weight.dtype()), within = d == DType::F16 ? DType::F32 : d;
-  const Tensor y = rounded((taken.cast(within) * w.cast(within)).sum({-3, -2, -1}), d).reshape({n, out, oh, ow});
-  return bias ? y + bias.reshape({1, out, 1, 1}) : y;
+  const Tensor y = (taken.cast(within) * w.cast(within)).sum({-3, -2, -1}).reshape({n, out, oh, ow});
+  return bias ? rounded(y + bias.reshape({1, out, 1, 1}), promote(d, bias.dtype())) : rounded(y, d);
 }
 
 Tensor Tensor::avg_pool2d(const Pool2dOptions& o) const {

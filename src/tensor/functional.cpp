@@ -28,7 +28,7 @@ bool broadcasts(const Shape& s, const Shape& to) {
 
 }  // namespace
 
-// The norms compute in f32: squares of f16 are too large for f16 from 256 on.
+// Norms and losses compute in f32: squares of f16 are too large for f16 from 256 on.
 Tensor Tensor::layer_norm(int64_t axes, double eps) const {
   if (axes < 1 || axes > ndim()) fail(fmt::format("layer_norm over {} axes of {}", axes, py_tuple(shape())));
   std::vector<int64_t> last;
@@ -80,11 +80,12 @@ Tensor Tensor::cross_entropy(const Tensor& labels, double label_smoothing) const
 // max(x, 0) - x t + log(1 + exp(-|x|))
 Tensor Tensor::binary_cross_entropy_with_logits(const Tensor& target) const {
   check_same_shape("binary_cross_entropy_with_logits", *this, target);
-  return (softplus() - *this * target).mean();
+  const Tensor x = to_f32();
+  return rounded((x.softplus() - x * target).mean(), promote(dtype(), target.dtype()));
 }
 Tensor Tensor::mse_loss(const Tensor& target) const {
   check_same_shape("mse_loss", *this, target);
-  return (*this - target).square().mean();
+  return rounded((to_f32() - target).square().mean(), promote(dtype(), target.dtype()));
 }
 
 Tensor Tensor::causal_mask(const Context& ctx, int64_t rows, int64_t columns) {
@@ -96,12 +97,13 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
   if (q.ndim() < 2 || k.ndim() < 2 || v.ndim() < 2 || q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2))
     fail(fmt::format("scaled_dot_product_attention of {}, {} and {}: (.., T, d), (.., S, d) and (.., S, e) are right",
                      py_tuple(q.shape()), py_tuple(k.shape()), py_tuple(v.shape())));
-  // Scores of f16 are f32: they may be too large for f16, and a softmax of rounded ones is not precise.
+  // In f32 to the end: scores of f16 may be too large for f16 where the result is not.
   Tensor scores = q.to_f32().matmul(k.to_f32().transpose()) * (1 / std::sqrt(static_cast<double>(q.size(-1))));
   if (mask && !broadcasts(mask.shape(), scores.shape()))
     fail(fmt::format("scaled_dot_product_attention: a mask of shape {}; one that broadcasts to {} is right",
                      py_tuple(mask.shape()), py_tuple(scores.shape())));
-  const auto weigh = [&](const Tensor& p) { return rounded(p, v.dtype()).dropout(dropout).matmul(v); };
+  const DType d = promote(promote(q.dtype(), k.dtype()), v.dtype());
+  const auto weigh = [&](const Tensor& p) { return rounded(p.dropout(dropout).matmul(v), d); };
   if (mask) scores = mask.dtype() == DType::Bool ? mask.where(scores, -INFINITY) : scores + mask;
   if (causal) scores = causal_mask(q.context(), q.size(-2), k.size(-2)).where(scores, -INFINITY);
   if (!mask) return weigh(scores.softmax(-1));

@@ -6,11 +6,10 @@
 namespace uopc {
 namespace {
 
-// (.., M, K) and (.., N, K) to (.., M, N): both are read along their rows. Products of f16 are f32 until they are
-// summed.
+// (.., M, K) and (.., N, K) to (.., M, N): both are read along their rows. Of f16 it is f32, for the caller to round.
 Tensor rows_by_rows(const Tensor& a, const Tensor& b) {
   const DType d = promote(a.dtype(), b.dtype()), within = d == DType::F16 ? DType::F32 : d;
-  return rounded((a.cast(within).unsqueeze(-2) * b.cast(within).unsqueeze(-3)).sum(-1), d);
+  return (a.cast(within).unsqueeze(-2) * b.cast(within).unsqueeze(-3)).sum(-1);
 }
 
 }  // namespace
@@ -24,7 +23,7 @@ Tensor Tensor::matmul(const Tensor& b) const {
   if (ndim() == 0 || b.ndim() == 0) throw wrong();
   const Tensor x = ndim() == 1 ? unsqueeze(0) : *this, y = b.ndim() == 1 ? b.unsqueeze(-1) : b;
   if (x.size(-1) != y.size(-2)) throw wrong();
-  Tensor out = rows_by_rows(x, y.transpose(-2, -1));
+  Tensor out = rounded(rows_by_rows(x, y.transpose(-2, -1)), promote(dtype(), b.dtype()));
   if (b.ndim() == 1) out = out.squeeze(-1);
   if (ndim() == 1) out = out.squeeze(b.ndim() == 1 ? -1 : -2);
   return out;
@@ -36,7 +35,8 @@ Tensor Tensor::linear(const Tensor& weight, const Tensor& bias) const {
                                              py_tuple(weight.shape()), py_tuple(shape())));
   Tensor out = rows_by_rows(ndim() == 1 ? unsqueeze(0) : *this, weight);
   if (ndim() == 1) out = out.squeeze(0);
-  return bias ? out + bias : out;
+  const DType d = promote(dtype(), weight.dtype());
+  return bias ? rounded(out + bias, promote(d, bias.dtype())) : rounded(out, d);
 }
 
 }  // namespace uopc

@@ -110,10 +110,10 @@ Tensor BatchNorm::operator()(const Tensor& x) {
   for (int64_t a = 2; a < x.ndim(); a++) axes.push_back(a);
   const int64_t n = x.numel() / x.size(1);
   if (n < 2) fail(fmt::format("BatchNorm in training mode: one value a channel in shape {}", py_tuple(x.shape())));
-  const Tensor mean = x.mean(axes);
+  const Tensor wide = x.to_f32(), mean = wide.mean(axes);
   Shape one_each(static_cast<size_t>(x.ndim()), 1);
   one_each[1] = x.size(1);
-  const Tensor var = (x - mean.reshape(one_each)).square().mean(axes);
+  const Tensor var = (wide - mean.reshape(one_each)).square().mean(axes);
   // Lazy, and at most one step deep: a statistic would else hold the batches of all steps until somebody asks.
   if (!running_mean.is_realized() || !running_var.is_realized()) Tensor::realize({running_mean, running_var});
   const double unbiased = static_cast<double>(n) / static_cast<double>(n - 1);  // what PyTorch keeps

@@ -32,6 +32,12 @@ Tensor sum_in_f32(const Tensor& t, const std::vector<int64_t>& axes, bool keepdi
   return make_tensor(reduce_axes(uop_of(t).cast(DType::F32), Op::Add, axes, keepdim), {t});
 }
 
+Tensor var_in_f32(const Tensor& t, const std::vector<int64_t>& axes, int64_t correction, bool keepdim) {
+  const Tensor x = t.to_f32(), away = x - x.mean(axes, true);
+  const double n = static_cast<double>(std::max<int64_t>(0, count(t, axes) - correction));
+  return away.square().sum(axes, keepdim) * (1.0 / n);
+}
+
 Tensor first_place(const char* operation, const Tensor& t, std::optional<int64_t> axis, bool keepdim, bool of_max) {
   Tensor x = t;
   if (!axis) {
@@ -73,15 +79,10 @@ Tensor Tensor::mean(Axes axes, bool keepdim) const {
   return rounded(sum, dtype());
 }
 Tensor Tensor::var(Axes axes, int64_t correction, bool keepdim) const {
-  const auto list = normal_axes("var", axes, ndim());
-  const Tensor x = cast(DType::F32);
-  const Tensor away = x - x.mean(list, true);
-  const double n = static_cast<double>(std::max<int64_t>(0, count(*this, list) - correction));
-  const Tensor out = away.square().sum(list, keepdim) * (1.0 / n);
-  return rounded(out, dtype());
+  return rounded(var_in_f32(*this, normal_axes("var", axes, ndim()), correction, keepdim), dtype());
 }
 Tensor Tensor::std(Axes axes, int64_t correction, bool keepdim) const {
-  return var(axes, correction, keepdim).sqrt();
+  return rounded(var_in_f32(*this, normal_axes("std", axes, ndim()), correction, keepdim).sqrt(), dtype());
 }
 Tensor Tensor::any(Axes axes, bool keepdim) const {
   return cast(DType::Bool).max(axes, keepdim);

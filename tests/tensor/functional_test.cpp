@@ -146,5 +146,25 @@ TEST(Losses, TargetsAreOfTheSameShape) {
   EXPECT_THROW(x.binary_cross_entropy_with_logits(t.reshape({3, 1})), Error);
 }
 
+TEST(F16, IsSummedInF32AndRoundedOnce) {
+  Context ctx;
+  const auto ones = Tensor::ones(ctx, {4096}, DType::F16), large = Tensor::full(ctx, {2}, 300.0, DType::F16);
+  const auto opposite = Tensor::from(ctx, {300.f, -300.f}).to_f16();
+  const auto expect = [](const Tensor& y, double want) {
+    EXPECT_EQ(y.dtype(), DType::F16);
+    EXPECT_EQ(y.item<double>(), want);
+  };
+  expect(ones.matmul(ones), 4096);
+  expect(large.matmul(opposite), 0);
+  expect(large.linear(opposite.reshape({1, 2}), Tensor::full(ctx, {1}, 0.5, DType::F16)), 0.5);
+  expect(ones.reshape({1, 4, 32, 32}).conv2d(ones.reshape({1, 4, 32, 32})), 4096);
+  expect(large.reshape({1, 2, 1, 1}).conv2d(opposite.reshape({1, 2, 1, 1})), 0);
+  expect(opposite.std({}, 0), 300);
+  expect(Tensor::from(ctx, {300.f, 0.f, 0.f, 0.f}).to_f16().mse_loss(Tensor::zeros(ctx, {4}, DType::F16)),
+         22496);  // 22500
+  expect((ones.softmax() - 1.0 / 4096).abs().max(), 0);
+  expect(ones.logsumexp(), 9.3203125);  // 1 + 12 ln 2, to 2^-7
+}
+
 }  // namespace
 }  // namespace uopc
