@@ -1,5 +1,6 @@
-// What a plan costs beside its kernels: the replay of a recorded step, a step whose plan is known, and the making of a
-// plan for a GPT-like training step (forward, backward), by its number of layers.
+// What a plan costs beside its kernels: the replay of a recorded step, a step whose plan is known, the making of a plan
+// for a GPT-like training step (forward, backward), by its number of layers, and the whole first run of such a step,
+// most of which is the compilation of its kernels.
 #include <benchmark/benchmark.h>
 
 #include "uopc/uopc.hpp"
@@ -42,11 +43,15 @@ struct Block {
   }
 };
 
-void schedule_gpt(benchmark::State& state) {
-  uopc::Context ctx;
+struct Step {
+  Tensor loss;
+  std::vector<Tensor> gradients;
+};
+
+Step gpt_step(const uopc::Context& ctx, int64_t layers) {
   std::vector<Block> blocks;
   std::vector<Tensor> parameters;
-  for (int64_t i = 0; i < state.range(0); i++) blocks.emplace_back(ctx);
+  for (int64_t i = 0; i < layers; i++) blocks.emplace_back(ctx);
   Tensor h = Tensor::ones(ctx, {2, 8, 32});
   for (Block& b : blocks) {
     h = h + b.attention(b.norm1(h));
@@ -54,17 +59,42 @@ void schedule_gpt(benchmark::State& state) {
     for (const Tensor& p : nn::parameters(b)) parameters.push_back(p);
   }
   const Tensor loss = h.square().mean();
-  const std::vector<Tensor> gradients = loss.gradient(parameters);
+  return {loss, loss.gradient(parameters)};
+}
+
+void schedule_gpt(benchmark::State& state) {
+  uopc::Context ctx;
+  const Step step = gpt_step(ctx, state.range(0));
   const auto nodes = static_cast<double>(ctx.stats().graph_nodes);
   size_t kernels = 0;
   for (auto _ : state) {
-    std::vector<uopc::PlanResult> results{{loss.uop(), {}}};
-    for (const Tensor& g : gradients) results.push_back({g.uop(), {}});
+    std::vector<uopc::PlanResult> results{{step.loss.uop(), {}}};
+    for (const Tensor& g : step.gradients) results.push_back({g.uop(), {}});
     kernels = uopc::make_plan(results, {1}).plan.kernels.size();
   }
   state.counters["nodes"] = nodes;
   state.counters["kernels"] = static_cast<double>(kernels);
 }
 BENCHMARK(schedule_gpt)->Name("plan/make_gpt_step")->Arg(1)->Arg(2)->Arg(4)->Arg(8)->Unit(benchmark::kMillisecond);
+
+void first_gpt_step(benchmark::State& state) {
+  double compiled = 0;
+  for (auto _ : state) {
+    uopc::Context ctx;
+    Step step = gpt_step(ctx, state.range(0));
+    std::vector<Tensor> all{step.loss};
+    for (const Tensor& g : step.gradients) all.push_back(g);
+    Tensor::realize(all);
+    compiled = static_cast<double>(ctx.stats().kernels_compiled);
+  }
+  state.counters["compiled"] = compiled;
+}
+BENCHMARK(first_gpt_step)
+    ->Name("plan/first_gpt_step")
+    ->Arg(1)
+    ->Arg(4)
+    ->Unit(benchmark::kMillisecond)
+    ->MeasureProcessCPUTime()
+    ->UseRealTime();
 
 }  // namespace

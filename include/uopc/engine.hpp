@@ -16,9 +16,9 @@ namespace uopc {
 using ParallelBody = void (*)(void* context, int64_t begin, int64_t end);
 using ParallelFor = std::function<void(int64_t n, ParallelBody body, void* context)>;
 
-// What is happening while a plan is compiled.
+// What is happening while a plan is compiled: of its kernels that are new, equal ones counted once.
 struct CompileProgress {
-  int64_t done, total;        // kernels
+  int64_t done, total;        // `done` are compiled, or are about to be on other cores
   const std::string& kernel;  // the next one's name; empty at the end
 };
 
@@ -34,7 +34,9 @@ struct UOPC_API Options {
   int opt = 1;    // 0: the reference's kernels. 1 and 2: chosen by the optimizer
   int debug = 0;  // what `log` is told (A.8): 1 realizes, 2 kernels, 3 a second run of each, 4 C text of new plans
   std::function<void(std::string_view line)> log{};        // without a newline; nothing is printed without it
-  std::function<bool(const CompileProgress&)> progress{};  // false: stop, as Error(Compile) "cancelled ..."
+  // Called in the thread that realizes, ahead of each kernel and once more at the end. false: stop, as Error(Compile)
+  // "cancelled after 1 of 3 kernels"; what it throws is passed on. What is compiled by then is kept.
+  std::function<bool(const CompileProgress&)> progress{};
 
   // The reference path: C text through the system compiler (A.8).
   std::string cc = "gcc";
@@ -43,7 +45,8 @@ struct UOPC_API Options {
   std::string c_cache_dir{};  // of compiled .so files; empty: a directory of its own, removed with the last Program
 
   // The defaults, with DEBUG, OPT, CC, CFLAGS and UOPC_CACHE of the environment (A.8; the cache defaults to
-  // ~/.cache/uopc) and a `log` that prints to standard output. The only place that reads the environment.
+  // ~/.cache/uopc) and a `log` that prints to standard output. DEBUG, OPT and CC that are empty count as unset; a DEBUG
+  // or OPT that is not one of its levels is an Error(Parse). The only place that reads the environment.
   static Options from_env();
 };
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
 
+#include "runtime/compile_all.hpp"
 #include "runtime/kernel_status.hpp"
 #include "uopc/passes.hpp"
 
@@ -32,26 +34,6 @@ CompiledKernel describe_kernel(const PlanKernel& k, Kernel code) {
   return c;
 }
 
-// Asks Options::progress before each kernel that is new, and once more at the end.
-class Progress {
- public:
-  Progress(const Engine& engine, int64_t total) : hook_(engine.options().progress), total_(total) {}
-  void before(const std::string& kernel) {
-    if (hook_ && !hook_({done_, total_, kernel}))
-      throw Error(ErrorCode::Compile, fmt::format("cancelled after {} of {} kernels", done_, total_));
-    done_++;
-  }
-  void finish() {
-    const std::string none;
-    if (hook_ && total_ > 0) hook_({total_, total_, none});
-  }
-
- private:
-  const std::function<bool(const CompileProgress&)>& hook_;
-  int64_t done_ = 0;
-  const int64_t total_;
-};
-
 }  // namespace
 
 CompiledPlan compile_plan(Engine& engine, KernelCache& cache, const PlanAndInputs& planned) {
@@ -65,28 +47,43 @@ CompiledPlan compile_plan(Engine& engine, KernelCache& cache, const PlanAndInput
   if (o.debug >= 4 && o.log)
     for (const PlanKernel& k : plan.kernels) o.log(render_c(k.program, k.name));
 
-  std::vector<KernelCache::Key> keys;
-  std::vector<Kernel> kernels;  // empty: to be compiled
+  // Equal kernels are one: `number` says which of the different ones each is.
+  std::map<KernelCache::Key, size_t> numbers;
+  std::vector<size_t> number;
+  std::vector<Kernel> codes;  // of the different ones
+  std::vector<const PlanKernel*> missing;
+  std::vector<std::pair<KernelCache::Key, size_t>> missing_keys;
   for (const PlanKernel& k : plan.kernels) {
-    keys.push_back(key_of(k.program));
-    const Kernel* known = cache.find(keys.back());
-    kernels.push_back(known ? *known : Kernel());
+    const auto [at, fresh] = numbers.try_emplace(key_of(k.program), codes.size());
+    number.push_back(at->second);
+    if (!fresh) continue;
+    const Kernel* known = cache.find(at->first);
+    codes.push_back(known ? *known : Kernel());
+    if (known) continue;
+    missing.push_back(&k);
+    missing_keys.emplace_back(at->first, at->second);
   }
-  Progress progress(engine, std::ranges::count_if(kernels, [](const Kernel& k) { return !k; }));
-  for (size_t i = 0; i < plan.kernels.size(); i++) {
-    const PlanKernel& k = plan.kernels[i];
-    if (!kernels[i]) {
-      progress.before(k.name);
-      if (const Kernel* twin = cache.find(keys[i])) {
-        kernels[i] = *twin;
-      } else {
-        kernels[i] = cache.insert(std::move(keys[i]), engine.compile(k.program, {}, k.name));
-        out.newly_compiled++;
-      }
-    }
-    out.kernels.push_back(describe_kernel(k, std::move(kernels[i])));
+
+  const auto total = static_cast<int64_t>(missing.size());
+  const auto proceed = [&](int64_t done, const std::string& next) {
+    return !o.progress || o.progress({done, total, next}) || done == total;
+  };
+  const CompiledSet made = compile_all(engine, missing, [&](size_t i) {
+    const auto done = static_cast<int64_t>(i);
+    if (!proceed(done, missing[i]->name))
+      throw Error(ErrorCode::Compile, fmt::format("cancelled after {} of {} kernels", done, total));
+  });
+  // The hook may have compiled things of its own.
+  for (size_t i = 0; i < missing.size(); i++) {
+    auto& [key, n] = missing_keys[i];
+    codes[n] = made.kernels[i];
+    if (codes[n] && !cache.find(key)) cache.insert(std::move(key), codes[n]);
   }
-  progress.finish();
+  if (made.stopped) std::rethrow_exception(made.stopped);
+  if (total > 0) proceed(total, {});
+  out.newly_compiled = total;
+  for (size_t i = 0; i < plan.kernels.size(); i++)
+    out.kernels.push_back(describe_kernel(plan.kernels[i], codes[number[i]]));
   return out;
 }
 

@@ -35,12 +35,12 @@ struct CompiledPlan {
   std::vector<CompiledKernel> kernels;
   std::vector<PlanBuffer> inputs, temps, outs;
   MemoryPlan memory;
-  int64_t newly_compiled = 0;  // kernels that the cache had not
+  int64_t newly_compiled = 0;  // kernels that the cache had not, equal ones once
 };
 
-// Tells Options::progress of each kernel that has to be compiled, and stops with Error(Compile) when it says so;
-// kernels compiled until then stay in the cache. At debug 4, Options::log gets the C text. Keeps nothing of the plan's
-// Graph.
+// Compiles on all cores what the cache has not. Tells Options::progress of each of those kernels, equal ones once, and
+// stops with Error(Compile) when it says so; kernels compiled until then stay in the cache. Of several kernels that
+// fail the first one's error is thrown. At debug 4, Options::log gets the C text. Keeps nothing of the plan's Graph.
 CompiledPlan compile_plan(Engine& engine, KernelCache& cache, const PlanAndInputs& plan);
 
 // Runs the kernels in order; returns seconds. `scratch` has memory.bytes bytes, aligned to 64. Throws Error(Run) that

@@ -1,4 +1,3 @@
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 
@@ -13,18 +12,15 @@ Options Options::from_env() {
     if (v) to = v;
     return v != nullptr;
   };
-  read("CC", o.cc);
+  if (std::string cc; read("CC", cc) && !cc.empty()) o.cc = std::move(cc);
   read("CFLAGS", o.cflags);
   const auto read_level = [](const char* name, int most, int& to) {
     const char* v = std::getenv(name);
     if (!v || !*v) return;
-    const std::string_view text(v);
-    int level = -1;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), level);
-    if (error != std::errc() || end != text.data() + text.size() || level < 0 || level > most)
+    if (v[0] < '0' || v[0] > '0' + most || v[1] != 0)
       throw Error(ErrorCode::Parse,
                   std::string(name) + "='" + v + "' is not a number from 0 to " + std::to_string(most));
-    to = level;
+    to = v[0] - '0';
   };
   read_level("DEBUG", 4, o.debug);
   read_level("OPT", 2, o.opt);

@@ -11,7 +11,7 @@ namespace uopc {
 namespace {
 
 struct Lifetime {
-  int64_t elements;     // of f32
+  int64_t elements;    // of f32
   size_t first, last;  // kernels
 };
 
