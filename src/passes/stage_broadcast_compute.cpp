@@ -1,10 +1,12 @@
 // Which values are computed once and kept, though the graph does not ask for it.
 //
-// Three kinds at every level, one more from level 1 on:
+// Four kinds at every level, one more from level 1 on:
 //   - a REDUCE that a growing EXPAND above it would repeat;
-//   - a REDUCE that two kernels would compute;
+//   - a REDUCE that two kernels would compute, or one at two indices;
 //   - an element-wise value that two kernels would compute and that takes more than kSharedCost operations, so that the
 //     kernels of a residual chain grow linearly and not quadratically with its length;
+//   - the same of a value that one kernel would compute at two indices (a sum of a value and the value shifted), where
+//     a chain of such would grow exponentially;
 //   - from level 1 on, an element-wise value of kRepeatedCost or more that an EXPAND repeats within a loop, so that it
 //     cannot be computed outside of it (the activation that a matrix product reads).
 #include <algorithm>
@@ -50,6 +52,33 @@ bool repeats_inner_loop(UOp u) {
   return false;
 }
 
+uint64_t mix(uint64_t h, uint64_t v) {
+  h = (h ^ v) * 0xD6E8FEB86659FD93u;
+  return h ^ (h >> 32);
+}
+
+// At which element a value is read, by the element of the kernel's that needs it. Equal views are equal numbers;
+// different numbers may be the same view. A RESHAPE keeps the flat index, and with it the view.
+using View = uint64_t;
+constexpr View kNoView = 0, kOwnElement = 1;
+
+// The view of source `k` of `user`, which is read through `view`.
+View view_of_source(UOp user, size_t k, View view) {
+  if (kAlu.has(user.op()) || user.is(Op::Reshape) || user.is(Op::Reduce)) return view;
+  if (user.is(Op::Expand) && !grows(user)) return view;
+  View v = mix(mix(view, static_cast<uint64_t>(user.op()) + 1), k);
+  for (int64_t d : user.src(0).shape()) v = mix(v, static_cast<uint64_t>(d));
+  if (user.is(Op::Expand) || user.is(Op::Permute)) {
+    for (int64_t d : user.arg<Shape>()) v = mix(v, static_cast<uint64_t>(d));
+  } else if (user.is(Op::Shrink)) {
+    for (const auto& [begin, end] : user.arg<ShrinkArg>().bounds)
+      v = mix(mix(v, static_cast<uint64_t>(begin)), static_cast<uint64_t>(end));
+  } else if (!user.is(Op::Stack)) {
+    v = mix(v, user.id());
+  }
+  return std::max(v, kOwnElement + 1);
+}
+
 class Stager {
  public:
   Stager(std::span<const UOp> roots, const CutOptions& options) : roots_(roots), options_(options) {
@@ -72,31 +101,39 @@ class Stager {
 
   struct Uses {
     uint64_t owner = kNobody;  // the one kernel that computes the value: kResult + its number, or id of the cut + 1
-    bool joins = false;        // two uses lie in different kernels
-    bool broadcast = false;    // an EXPAND above repeats it
-    bool repeated = false;     // in an inner loop, and only movement lies between
+    View view = kNoView;
+    bool joins = false;      // two uses lie in different kernels, or are of two views; or it is moved, and that is so
+    bool broadcast = false;  // an EXPAND above repeats it
+    bool repeated = false;   // in an inner loop, and only movement lies between
   };
 
-  void use(Uses& u, uint64_t owner) {
+  void use(Uses& u, uint64_t owner, View view) {
     if (u.owner == kNobody) {
       u.owner = owner;
     } else if (u.owner != owner || owner == kMany) {
       u.owner = kMany;
       u.joins = true;
     }
+    if (u.view == kNoView) {
+      u.view = view;
+    } else if (u.view != view) {
+      u.view = std::max(mix(u.view, view), kOwnElement + 1);  // both
+      u.joins = true;
+    }
   }
 
   // From the results down: users are seen before what they use.
   void from_users() {
-    for (size_t i = 0; i < roots_.size(); i++) use(uses_[roots_[i]], kResult + i);
+    for (size_t i = 0; i < roots_.size(); i++) use(uses_[roots_[i]], kResult + i, kOwnElement);
     for (size_t i = order_.size(); i-- > 0;) {
       const UOp u = order_[i];
       const Uses own = uses_[u];
-      if (u.is(Op::Reduce) && (own.broadcast || own.owner == kMany)) staged_.insert(u);
+      if (u.is(Op::Reduce) && (own.broadcast || own.joins || own.owner == kMany)) staged_.insert(u);
       const bool cut = u.is(Op::Stage) || staged_.contains(u);
-      for (UOp source : u.src()) {
-        Uses& s = uses_[source];
-        use(s, cut ? uint64_t{u.id()} + 1 : own.owner);
+      for (size_t k = 0; k < u.src().size(); k++) {
+        Uses& s = uses_[u.src(k)];
+        use(s, cut ? uint64_t{u.id()} + 1 : own.owner, cut ? kOwnElement : view_of_source(u, k, own.view));
+        s.joins |= own.joins && kMovement.has(u.op()) && !u.is(Op::Shrink);
         s.broadcast |= grows(u) || (own.broadcast && !cut);
         s.repeated |= u.is(Op::Expand) && repeats_inner_loop(u);
         s.repeated |= own.repeated && kMovement.has(u.op());
@@ -113,8 +150,8 @@ class Stager {
       for (UOp source : u.src()) cost = std::min(kLargestCost, cost + costs.at(source));
       const bool large = cost > kSharedCost && u.ndim() > 0;
       const Uses& uses = uses_.at(u);
-      if (kAlu.has(u.op()) && ((uses.joins && large) || (options_.opt > 0 && uses.repeated && cost >= kRepeatedCost)))
-        staged_.insert(u);
+      const bool shared = uses.joins && large && (kAlu.has(u.op()) || u.is(Op::Shrink));
+      if (shared || (kAlu.has(u.op()) && options_.opt > 0 && uses.repeated && cost >= kRepeatedCost)) staged_.insert(u);
       costs.insert(u, u.is(Op::Stage) || staged_.contains(u) ? 1 : cost);
     }
   }
