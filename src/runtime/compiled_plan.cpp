@@ -45,7 +45,10 @@ CompiledPlan compile_plan(Engine& engine, KernelCache& cache, const PlanAndInput
   out.memory = plan_memory(plan);
   const Options& o = engine.options();
   if (o.debug >= 4 && o.log)
-    for (const PlanKernel& k : plan.kernels) o.log(render_c(k.program, k.name));
+    for (const PlanKernel& k : plan.kernels) {
+      const std::string text = render_c(k.program, k.name);
+      o.log(std::string_view(text).substr(0, text.find_last_not_of('\n') + 1));
+    }
 
   // Equal kernels are one: `number` says which of the different ones each is.
   std::map<KernelCache::Key, size_t> numbers;
