@@ -35,6 +35,47 @@ TEST(MakePlan, SoftmaxIsThreeKernels) {
   EXPECT_EQ(plan.outs, (std::vector<PlanBuffer>{{DType::F32, 12}}));
 }
 
+size_t kernels(UOp value, int opt) {
+  const PlanResult r{value, {}};
+  return make_plan(std::span(&r, 1), {opt}).plan.kernels.size();
+}
+
+TEST(MakePlan, LayerNormIsAtMostFourKernels) {
+  for (int opt : {0, 1, 2}) {
+    Graph g;
+    const UOp x = g.buffer(96, DType::F32, 0).reshape({4, 24});
+    const auto mean = [&](UOp u) { return (u.reduce(Op::Add, 1) * (1.0 / 24)).reshape({4, 1}).broadcast_to({4, 24}); };
+    const UOp centered = x - mean(x);
+    const UOp normal = centered / (mean(centered * centered) + 1e-5).sqrt();
+    const UOp scale = g.buffer(24, DType::F32, 1), shift = g.buffer(24, DType::F32, 2);
+    EXPECT_LE(kernels(normal * scale.broadcast_to({4, 24}) + shift.broadcast_to({4, 24}), opt), 4u) << "opt " << opt;
+  }
+}
+
+TEST(MakePlan, SoftmaxIsThreeKernelsAtEveryLevel) {
+  for (int opt : {0, 1, 2}) {
+    Graph g;
+    EXPECT_EQ(kernels(softmax(g.buffer(12, DType::F32, 0).reshape({3, 4})), opt), 3u) << "opt " << opt;
+  }
+}
+
+TEST(MakePlan, AForwardPassIsAtMostTwoKernelsALayer) {
+  constexpr int64_t kLayers = 6, kBatch = 8, kWidth = 16;
+  for (int opt : {0, 1, 2}) {
+    Graph g;
+    UOp x = g.buffer(kBatch * kWidth, DType::F32, 0).reshape({kBatch, kWidth});
+    for (int64_t i = 0; i < kLayers; i++) {
+      const Shape cube{kBatch, kWidth, kWidth};
+      const UOp w = g.buffer(kWidth * kWidth, DType::F32, 2 * i + 1).reshape({1, kWidth, kWidth}).expand(cube);
+      const UOp product = (x.reshape({kBatch, 1, kWidth}).expand(cube) * w).reduce(Op::Add, 1);
+      const UOp y = product + g.buffer(kWidth, DType::F32, 2 * i + 2).broadcast_to({kBatch, kWidth});
+      x = y / ((y * -1.702).exp2() + 1.0);
+    }
+    EXPECT_LE(kernels(x, opt), static_cast<size_t>(2 * kLayers)) << "opt " << opt;
+    EXPECT_GE(kernels(x, opt), static_cast<size_t>(kLayers)) << "opt " << opt;
+  }
+}
+
 TEST(MakePlan, AssignsInPlaceWhereEachElementIsReadAtTheIndexThatIsWritten) {
   Graph g;
   const UOp b = g.buffer(8, DType::F32, 0), other = g.buffer(8, DType::F32, 1);
