@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "ir/py_text.hpp"
 #include "tensor/operands.hpp"
@@ -17,8 +19,9 @@ using Two = std::pair<int64_t, int64_t>;
 void check(const char* operation, Two kernel, Two stride, Two padding, Two dilation) {
   for (const auto& [what, two, low] :
        {std::tuple{"kernel", kernel, 1}, {"stride", stride, 1}, {"padding", padding, 0}, {"dilation", dilation, 1}})
-    if (two.first < low || two.second < low)
-      fail(fmt::format("{}: a {} of ({}, {}); it is at least {}", operation, what, two.first, two.second, low));
+    if (std::min(two.first, two.second) < low || std::max(two.first, two.second) > INT32_MAX)
+      fail(fmt::format("{}: a {} of ({}, {}); it is at least {}, and less than 2**31", operation, what, two.first,
+                       two.second, low));
 }
 
 // Axis `k` of size n as (places, kernel): place o and step j are element o * stride + j * dilation.
@@ -27,6 +30,7 @@ Tensor windows(const char* operation, const Tensor& x, int64_t k, int64_t kernel
   if (n < reach)
     fail(fmt::format("{}: a window of {} does not fit into axis {} of {}", operation, reach, k, py_tuple(x.shape())));
   const int64_t places = (n - reach) / stride + 1;
+  if (places == 1) stride = 1;
   if (stride == kernel && dilation == 1) return x.narrow(k, 0, places * kernel).unflatten(k, {places, kernel});
   if (kernel == 1)  // every stride-th element
     return x

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <cstdint>
 
 #include "ir/py_text.hpp"
 #include "tensor/operands.hpp"
@@ -89,6 +90,8 @@ Tensor Tensor::mse_loss(const Tensor& target) const {
 }
 
 Tensor Tensor::causal_mask(const Context& ctx, int64_t rows, int64_t columns) {
+  if (rows < 0 || columns < 0 || rows > INT32_MAX || columns > INT32_MAX)
+    fail(fmt::format("causal_mask of {} by {}: from 0 to 2**31 - 1 each are right", rows, columns));
   return iota(ctx, columns) <= iota(ctx, rows).unsqueeze(-1);
 }
 

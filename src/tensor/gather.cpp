@@ -2,6 +2,8 @@
 // stands where the index is. An index out of range finds nothing, which is 0.
 #include <fmt/format.h>
 
+#include <cstdint>
+
 #include "ir/py_text.hpp"
 #include "tensor/operands.hpp"
 
@@ -41,6 +43,8 @@ Tensor Tensor::index_select(int64_t axis, const Tensor& index) const {
 }
 Tensor Tensor::one_hot(int64_t classes) const {
   check_index("one_hot", *this);
+  if (classes < 0 || classes > INT32_MAX)
+    throw Error(ErrorCode::Type, fmt::format("one_hot: {} classes; from 0 to 2**31 - 1 are right", classes));
   return unsqueeze(-1).eq(iota(context(), classes)).cast(DType::F32);
 }
 Tensor Tensor::embedding(const Tensor& weight, const Tensor& index) {

@@ -136,6 +136,8 @@ Tensor Tensor::expand(Shape to) const {
     if (to[k] == -1 && !added) to[k] = own;
     if (to[k] < 0 || (own != to[k] && own != 1)) fail("expand of {} to {}", py_tuple(shape()), py_tuple(to));
   }
+  // Beside a reduction it may be more than memory has; it has a number all the same.
+  if (count_of(to) == INT64_MAX) fail("expand of {} to {}: too many elements", py_tuple(shape()), py_tuple(to));
   return to == shape() ? *this : make_view(x.broadcast_to(to), *this);
 }
 
@@ -311,7 +313,8 @@ std::vector<Tensor> Tensor::split(Shape sizes, int64_t axis) const {
 }
 std::vector<Tensor> Tensor::chunk(int64_t n, int64_t axis) const {
   if (n < 1) fail("chunk into {} pieces", n);
-  return split(std::max<int64_t>(1, (size(normal_axis("chunk", axis, ndim())) + n - 1) / n), axis);
+  const int64_t whole = size(normal_axis("chunk", axis, ndim()));
+  return split(whole == 0 ? 1 : (whole - 1) / n + 1, axis);
 }
 Tensor Tensor::repeat(Shape times) const {
   if (static_cast<int64_t>(times.size()) < ndim()) fail("repeat of {} takes a number an axis", py_tuple(shape()));
@@ -362,6 +365,8 @@ Tensor Tensor::flatten(int64_t first, int64_t last) const {
 }
 Tensor Tensor::unflatten(int64_t axis, Shape sizes) const {
   const int64_t k = normal_axis("unflatten", axis, ndim());
+  if (std::ranges::count(sizes, -1) == 0 && count_of(sizes) != size(k))
+    fail("unflatten of axis {} of {} to {}", k, py_tuple(shape()), py_tuple(sizes));
   Shape out = shape();
   out.erase(out.begin() + k);
   out.insert(out.begin() + k, sizes.begin(), sizes.end());

@@ -34,7 +34,7 @@ Tensor sum_in_f32(const Tensor& t, const std::vector<int64_t>& axes, bool keepdi
 
 Tensor var_in_f32(const Tensor& t, const std::vector<int64_t>& axes, int64_t correction, bool keepdim) {
   const Tensor x = t.to_f32(), away = x - x.mean(axes, true);
-  const double n = static_cast<double>(std::max<int64_t>(0, count(t, axes) - correction));
+  const double n = std::max(0.0, static_cast<double>(count(t, axes)) - static_cast<double>(correction));
   return away.square().sum(axes, keepdim) * (1.0 / n);
 }
 
