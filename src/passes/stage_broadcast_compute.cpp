@@ -3,8 +3,9 @@
 // Four kinds at every level, one more from level 1 on:
 //   - a REDUCE that a growing EXPAND above it would repeat;
 //   - a REDUCE that two kernels would compute, or one at two indices;
-//   - an element-wise value that two kernels would compute and that takes more than kSharedCost operations, so that the
-//     kernels of a residual chain grow linearly and not quadratically with its length;
+//   - an element-wise value that two kernels would compute and that takes more than kSharedCost operations (a single
+//     number: kSharedNumberCost), so that the kernels of a residual chain grow linearly and not quadratically with its
+//     length;
 //   - the same of a value that one kernel would compute at two indices (a sum of a value and the value shifted), where
 //     a chain of such would grow exponentially;
 //   - from level 1 on, an element-wise value of kRepeatedCost or more that an EXPAND repeats within a loop, so that it
@@ -17,7 +18,7 @@
 namespace uopc {
 namespace {
 
-constexpr int64_t kSharedCost = 64, kRepeatedCost = 12, kLargestCost = 1'000'000;
+constexpr int64_t kSharedCost = 64, kSharedNumberCost = 256, kRepeatedCost = 12, kLargestCost = 1'000'000;
 constexpr int64_t kRepeats = 4;
 
 int64_t operation_cost(UOp u) {
@@ -148,9 +149,9 @@ class Stager {
     for (UOp u : order_) {
       int64_t cost = operation_cost(u);
       for (UOp source : u.src()) cost = std::min(kLargestCost, cost + costs.at(source));
-      const bool large = cost > kSharedCost && u.ndim() > 0;
+      const bool large = cost > (u.ndim() > 0 ? kSharedCost : kSharedNumberCost);
       const Uses& uses = uses_.at(u);
-      const bool shared = uses.joins && large && (kAlu.has(u.op()) || u.is(Op::Shrink));
+      const bool shared = uses.joins && large && (kAlu.has(u.op()) || u.is(Op::Shrink) || u.is(Op::Stack));
       if (shared || (kAlu.has(u.op()) && options_.opt > 0 && uses.repeated && cost >= kRepeatedCost)) staged_.insert(u);
       costs.insert(u, u.is(Op::Stage) || staged_.contains(u) ? 1 : cost);
     }

@@ -76,11 +76,10 @@ CompiledPlan compile_plan(Engine& engine, KernelCache& cache, const PlanAndInput
     if (!proceed(done, missing[i]->name))
       throw Error(ErrorCode::Compile, fmt::format("cancelled after {} of {} kernels", done, total));
   });
-  // The hook may have compiled things of its own.
   for (size_t i = 0; i < missing.size(); i++) {
     auto& [key, n] = missing_keys[i];
     codes[n] = made.kernels[i];
-    if (codes[n] && !cache.find(key)) cache.insert(std::move(key), codes[n]);
+    if (codes[n]) cache.insert(std::move(key), codes[n]);
   }
   if (made.stopped) std::rethrow_exception(made.stopped);
   if (total > 0) proceed(total, {});

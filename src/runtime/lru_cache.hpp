@@ -26,11 +26,14 @@ class LruCache {
     return &at->second->second;
   }
 
-  // `key` is not in the cache yet. `most` is 1 or more, so that what is inserted stays.
+  // In place of what the key had. `most` is 1 or more, so that what is inserted stays.
   const T& insert(Key key, T value) {
-    const auto at = by_key_.try_emplace(std::move(key)).first;
-    order_.emplace_front(&at->first, std::move(value));
-    at->second = order_.begin();
+    Entries one;
+    one.emplace_front(nullptr, std::move(value));
+    const auto [at, fresh] = by_key_.try_emplace(std::move(key), one.begin());
+    if (!fresh) order_.erase(std::exchange(at->second, one.begin()));
+    one.front().first = &at->first;
+    order_.splice(order_.begin(), one);
     if (order_.size() > most_) {
       by_key_.erase(by_key_.find(*order_.back().first));
       order_.pop_back();

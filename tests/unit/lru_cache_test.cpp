@@ -34,6 +34,22 @@ TEST(LruCache, OfOneKeepsTheLast) {
   }
 }
 
+TEST(LruCache, AKeyThatIsThereGetsTheNewValue) {
+  LruCache<std::shared_ptr<int>> c(2);
+  const auto first = std::make_shared<int>(1), second = std::make_shared<int>(2);
+  c.insert({1}, first);
+  c.insert({2}, nullptr);
+  EXPECT_EQ(c.insert({1}, second), second);
+  EXPECT_EQ(first.use_count(), 1);
+  c.insert({3}, nullptr);
+  EXPECT_EQ(c.find({2}), nullptr) << "it was the least recently used";
+  EXPECT_EQ(*c.find({1}), second);
+  c.insert({4}, nullptr);
+  c.insert({5}, nullptr);
+  EXPECT_EQ(c.find({1}), nullptr);
+  EXPECT_EQ(second.use_count(), 1);
+}
+
 TEST(LruCache, KeysThatArePrefixesDiffer) {
   LruCache<int> c(8);
   c.insert({}, 0);

@@ -81,6 +81,27 @@ TEST(PlanGrowth, ManyResultsShareAReshape) {
   });
 }
 
+TEST(PlanGrowth, ManyResultsShareAStack) {
+  expect_linear(400, 24, 400, [](Graph& g, int64_t n) {
+    UOp parts[] = {g.buffer(16, DType::F32, 0), g.buffer(16, DType::F32, 1)};
+    for (int64_t i = 2; i < 160; i++) parts[i % 2] = parts[i % 2] * g.buffer(16, DType::F32, i);
+    const UOp shared = g.stack(parts).reshape({4, 8});
+    std::vector<UOp> values;
+    for (int64_t i = 0; i < n; i++) values.push_back(shared + static_cast<double>(i));
+    return values;
+  });
+}
+
+TEST(PlanGrowth, ManyResultsShareANumber) {
+  expect_linear(400, 24, 2000, [](Graph& g, int64_t n) {
+    UOp h = g.buffer(1, DType::F32, 0).reshape({});
+    for (int64_t i = 0; i < n; i++) h = h * g.buffer(1, DType::F32, i + 1).reshape({});
+    std::vector<UOp> values;
+    for (int64_t i = 0; i < n; i++) values.push_back(h + static_cast<double>(i));
+    return values;
+  });
+}
+
 // x[i - by], zeros in front.
 UOp shifted(UOp x, int64_t by) {
   const std::pair<int64_t, int64_t> amount{by, 0};
