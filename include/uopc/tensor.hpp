@@ -306,7 +306,9 @@ class UOPC_API Tensor {
 
   // ---- reductions (no axes: all of them) ----
   Tensor sum(Axes axes = {}, bool keepdim = false) const;  // of bool: counts; of f16: accumulates in f32
-  Tensor max(Axes axes = {}, bool keepdim = false) const;  // of no elements: -inf, INT_MIN, false
+  // Of no elements: -inf, INT_MIN, false. The larger of a NaN and a number may be either, here and in `maximum`; equal
+  // elements share the gradient.
+  Tensor max(Axes axes = {}, bool keepdim = false) const;
   Tensor min(Axes axes = {}, bool keepdim = false) const;
   Tensor mean(Axes axes = {}, bool keepdim = false) const;
   Tensor var(Axes axes = {}, int64_t correction = 1, bool keepdim = false) const;

@@ -284,8 +284,9 @@ Tensor Tensor::tanh() const {
 Tensor Tensor::sigmoid() const {
   return unary_wide(*this, sigmoid_of);
 }
+// Flat at 0, where the slopes of a maximum meet; NaN stays NaN.
 Tensor Tensor::relu() const {
-  return maximum(0);
+  return is_float(dtype()) ? (*this <= 0).where(0, *this) : maximum(0);
 }
 Tensor Tensor::leaky_relu(double slope) const {
   return (*this < 0).where(*this * slope, *this);

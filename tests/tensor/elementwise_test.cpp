@@ -85,6 +85,16 @@ TEST(Elementwise, DerivativesAreFiniteFarOut) {
   check("gelu", &Tensor::gelu, [](double a) { return a < -10 ? 0 : a > 10 ? 1 : 0.5; });
 }
 
+TEST(Elementwise, ReluIsFlatAtZero) {
+  Context ctx;
+  const std::vector<float> v = {-2, -0.f, 0, 3, kNaN, kInf};
+  const Tensor x = floats(ctx, v);
+  const auto slope = x.relu().sum().gradient({x})[0].to_vector<float>();
+  EXPECT_EQ((std::vector<float>(slope.begin(), slope.begin() + 4)), (std::vector<float>{0, 0, 0, 1}));
+  expect_close(
+      x.relu().to_vector<float>(), v, [](double a) { return a < 0 ? 0 : a; }, 0);
+}
+
 TEST(Elementwise, RoundingToWholeNumbers) {
   Context ctx;
   const std::vector<float> v = {-kInf, -8388609, -3.5f, -2.5f, -1.5f,      -1,      -0.5f, -0.25f, 0,    0.25f,

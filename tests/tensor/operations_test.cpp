@@ -95,6 +95,47 @@ TEST_P(Operation, IsTheReferences) {
   }
 }
 
+// A sum of all results, each with a weight of about 1.
+NdArrays weights_of(const Call& call, Draw& draw) {
+  NdArrays out;
+  for (const NdArray& a : call.want(call.inputs)) out.push_back(draw.array(a.shape, DType::F32, {0.5, 1.5}));
+  return out;
+}
+double weighted(const Call& call, const NdArrays& weights) {
+  const NdArrays y = call.want(call.inputs);
+  double sum = 0;
+  for (size_t i = 0; i < y.size(); i++)
+    for (size_t j = 0; j < y[i].data.size(); j++) sum += y[i].data[j] * weights[i].data[j];
+  return sum;
+}
+Tensor weighted(const Call& call, const Context& ctx, const Tensors& in, const NdArrays& weights) {
+  const Tensors y = call.run(ctx, in), w = tensors_of(ctx, weights);
+  Tensor sum = Tensor::scalar(ctx, 0.0);
+  for (size_t i = 0; i < y.size(); i++) sum = sum + (y[i] * w[i]).sum();
+  return sum;
+}
+// `slopes`, of the float operands, against central differences of `f`, which is of call.inputs.
+void expect_slopes(Call& call, const Tensors& in, const Tensors& slopes, const std::function<double()>& f, double step,
+                   double tolerance) {
+  size_t k = 0;
+  for (size_t p = 0; p < in.size(); p++) {
+    if (!is_float(in[p].dtype())) continue;
+    const Values got = slopes[k++].to_vector<double>();
+    Values& x = call.inputs[p].data;
+    ASSERT_EQ(got.size(), x.size());
+    for (size_t i = 0; i < x.size(); i++) {
+      const double at = x[i];
+      x[i] = at + step;
+      const double above = f();
+      x[i] = at - step;
+      const double below = f();
+      x[i] = at;
+      const double want = (above - below) / (2 * step);
+      ASSERT_NEAR(got[i], want, tolerance * std::max(1.0, std::abs(want))) << "operand " << p << ", element " << i;
+    }
+  }
+}
+
 // Of f32 sums whose terms, and so the gradients, are of the order of 1; the differences are precise to 1e-7 of it.
 TEST_P(OperationGradient, IsTheReferences) {
   const Row& row = operation_rows()[GetParam()];
@@ -103,40 +144,56 @@ TEST_P(OperationGradient, IsTheReferences) {
     Draw draw(seed_of(row.name, round + 100), round, true);
     Call call = row.call(draw);
     SCOPED_TRACE(text(row.name, round, call.inputs));
-    NdArrays weights;
-    for (const NdArray& a : call.want(call.inputs)) weights.push_back(draw.array(a.shape, DType::F32, {0.5, 1.5}));
-    const auto loss = [&] {
-      const NdArrays y = call.want(call.inputs);
-      double sum = 0;
-      for (size_t i = 0; i < y.size(); i++)
-        for (size_t j = 0; j < y[i].data.size(); j++) sum += y[i].data[j] * weights[i].data[j];
-      return sum;
-    };
-
-    const Tensors in = tensors_of(ctx, call.inputs), y = call.run(ctx, in), w = tensors_of(ctx, weights);
-    Tensor sum = Tensor::scalar(ctx, 0.0);
-    for (size_t i = 0; i < y.size(); i++) sum = sum + (y[i] * w[i]).sum();
+    const NdArrays weights = weights_of(call, draw);
+    const Tensors in = tensors_of(ctx, call.inputs);
     Tensors targets;
     for (const Tensor& t : in)
       if (is_float(t.dtype())) targets.push_back(t);
-    const Tensors slopes = sum.gradient(targets);
-    size_t k = 0;
+    const Tensors slopes = weighted(call, ctx, in, weights).gradient(targets);
+    expect_slopes(
+        call, in, slopes, [&] { return weighted(call, weights); }, 1e-4, 2e-5);
+    if (HasFatalFailure()) return;
+  }
+}
+
+// The slope along a direction, whose own slopes are mixed second differences: precise to 1e-5.
+TEST_P(OperationGradient, HasTheGradientOfTheReference) {
+  const Row& row = operation_rows()[GetParam()];
+  const Context ctx;
+  for (int round = 1; round < 4; round++) {
+    Draw draw(seed_of(row.name, round + 200), round, true);
+    Call call = row.call(draw);
+    SCOPED_TRACE(text(row.name, round, call.inputs));
+    NdArrays weights = weights_of(call, draw), along;
+    for (const NdArray& a : call.inputs) along.push_back(draw.array(a.shape, DType::F32, {-1, 1}));
+    const auto move = [&](double by) {
+      for (size_t p = 0; p < call.inputs.size(); p++)
+        if (is_float(call.inputs[p].dtype))
+          for (size_t i = 0; i < along[p].data.size(); i++) call.inputs[p].data[i] += by * along[p].data[i];
+    };
+    const auto slope = [&] {
+      constexpr double kStep = 1e-3;
+      move(kStep);
+      const double above = weighted(call, weights);
+      move(-2 * kStep);
+      const double below = weighted(call, weights);
+      move(kStep);
+      return (above - below) / (2 * kStep);
+    };
+
+    const Tensors in = tensors_of(ctx, call.inputs), v = tensors_of(ctx, along);
+    Tensors targets, directions;
     for (size_t p = 0; p < in.size(); p++) {
       if (!is_float(in[p].dtype())) continue;
-      const Values got = slopes[k++].to_vector<double>();
-      Values& x = call.inputs[p].data;
-      ASSERT_EQ(got.size(), x.size());
-      for (size_t i = 0; i < x.size(); i++) {
-        const double at = x[i], step = 1e-4;
-        x[i] = at + step;
-        const double above = loss();
-        x[i] = at - step;
-        const double below = loss();
-        x[i] = at;
-        const double want = (above - below) / (2 * step);
-        ASSERT_NEAR(got[i], want, 2e-5 * std::max(1.0, std::abs(want))) << "operand " << p << ", element " << i;
-      }
+      targets.push_back(in[p]);
+      directions.push_back(v[p]);
     }
+    const Tensors first = weighted(call, ctx, in, weights).gradient(targets);
+    Tensor sum = Tensor::scalar(ctx, 0.0);
+    for (size_t i = 0; i < first.size(); i++) sum = sum + (first[i] * directions[i]).sum();
+    const Tensors second = sum.gradient(targets);
+    expect_slopes(call, in, second, slope, 1e-3, 1e-3);
+    if (HasFatalFailure()) return;
   }
 }
 

@@ -95,7 +95,7 @@ Call pad_call(Draw& d) {
     around.emplace_back(before, d.between(n > 2 ? -1 : 0, 2));
   }
   Scalar value = d.pick<Scalar>({0, -3, 7});
-  if (is_float(dtype) && d.coin()) value = d.pick<Scalar>({0.0, -0.3, HUGE_VAL});
+  if (is_float(dtype) && d.coin()) value = d.pick<Scalar>({0.0, -0.3, d.for_gradient() ? 0.7 : HUGE_VAL});
   if (dtype == DType::Bool) value = d.coin();
   const auto want = [=](std::span<const NdArray> in) {
     Shape out = shape;

@@ -47,12 +47,13 @@ Call linear_call(Draw& d) {
 Call conv_call(Draw& d) {
   Conv2dOptions o;
   o.groups = d.pick<int64_t>({1, 1, 2, 3});
-  const int64_t per = d.between(1, 3), each = d.between(1, 2), kh = d.between(1, 3), kw = d.between(1, 3);
+  const int64_t per = d.pick<int64_t>({1, 2, 3, 2, 0}), each = d.between(1, 2), kh = d.between(1, 3),
+                kw = d.between(1, 3);
   o.stride = {d.between(1, 3), d.between(1, 3)};
   o.padding = {d.between(0, 2), d.between(0, 2)};
   o.dilation = {d.between(1, 2), d.between(1, 2)};
   const int64_t h = (kh - 1) * o.dilation.first + d.between(1, 4), w = (kw - 1) * o.dilation.second + d.between(1, 4);
-  NdArrays in{d.array({d.between(1, 2), per * o.groups, h, w}, d.dtype(kFloats)),
+  NdArrays in{d.array({d.pick<int64_t>({1, 2, 2, 0}), per * o.groups, h, w}, d.dtype(kFloats)),
               d.array({each * o.groups, per, kh, kw}, d.dtype(kFloats))};
   if (d.coin()) in.push_back(d.array({each * o.groups}, d.dtype(kFloats)));
   return one(
@@ -67,7 +68,7 @@ Call pool_call(Draw& d, bool average) {
   o.padding = {d.between(0, o.kernel.first / 2), d.between(0, o.kernel.second / 2)};
   o.dilation = {d.between(1, 2), d.between(1, 2)};
   o.count_include_pad = d.coin();
-  Shape s = d.full_shape(0, 2);
+  Shape s = d.shape(0, 2);
   s.insert(s.end(), {(o.kernel.first - 1) * o.dilation.first + d.between(1, 4),
                      (o.kernel.second - 1) * o.dilation.second + d.between(1, 4)});
   return one(
@@ -104,7 +105,7 @@ Call layer_norm_call(Draw& d) {
       });
 }
 Call rms_norm_call(Draw& d) {
-  const double eps = d.pick({1e-6, 0.1});
+  const double eps = d.pick({d.for_gradient() ? 0.01 : 1e-6, 0.1});
   return one(
       {d.array(d.shape(1, 3), d.dtype(kAllDTypes))}, [=](auto t) { return t[0].rms_norm(eps); },
       [=](auto in) {
