@@ -7,9 +7,9 @@
 #include <fstream>
 #include <limits>
 #include <map>
-#include <regex>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "tensor/operation_rows.hpp"
 
@@ -211,6 +211,22 @@ std::string test_name(const testing::TestParamInfo<size_t>& info) {
 INSTANTIATE_TEST_SUITE_P(All, Operation, testing::ValuesIn(rows_where(false)), test_name);
 INSTANTIATE_TEST_SUITE_P(Smooth, OperationGradient, testing::ValuesIn(rows_where(true)), test_name);
 
+// The operation that a line of tensor.hpp declares: a member that gives tensors, or an operator.
+std::string operation_in(std::string_view line) {
+  const auto skip = [&](std::string_view word) {
+    if (!line.starts_with(word)) return false;
+    line.remove_prefix(word.size());
+    return true;
+  };
+  if (skip("UOPC_TENSOR_OPERATOR(")) return "operator" + std::string(line.substr(0, line.find(')')));
+  if (!skip("  ")) return "";
+  skip("static ");
+  skip("const ");
+  if (!skip("Tensor ") && !skip("Tensor& ") && !skip("std::vector<Tensor> ")) return "";
+  const size_t end = line.find('(');
+  return end == std::string_view::npos ? "" : std::string(line.substr(0, end));
+}
+
 // What tensor.hpp declares has a row, or a test of its own where there is no one right result.
 TEST(Operations, AreAllInTheTable) {
   const std::map<std::string, std::string> elsewhere = {// the test suites
@@ -227,14 +243,9 @@ TEST(Operations, AreAllInTheTable) {
                                                         {"randn_like", "Random"}};
   std::ifstream file(std::string(UOPC_TEST_DATA) + "/../include/uopc/tensor.hpp");
   ASSERT_TRUE(file);
-  const std::regex method(R"(^  (?:static )?(?:const )?(?:Tensor&?|std::vector<Tensor>) (operator\[\]|\w+)\(.*)"),
-      sign(R"(^UOPC_TENSOR_OPERATOR\((.+)\)$)");
   std::set<std::string> declared;
-  std::smatch m;
-  for (std::string line; std::getline(file, line);) {
-    if (std::regex_match(line, m, method)) declared.insert(m[1]);
-    if (std::regex_match(line, m, sign)) declared.insert("operator" + m[1].str());
-  }
+  for (std::string line; std::getline(file, line);) declared.insert(operation_in(line));
+  declared.erase("");
   EXPECT_GT(declared.size(), 140u);
   std::set<std::string> rows;
   for (const Row& r : operation_rows())
