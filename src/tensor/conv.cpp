@@ -74,8 +74,8 @@ Tensor padded(const Tensor& x, Two padding, Scalar value) {
 }  // namespace
 
 Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) const {
-  if (ndim() != 4 || weight.ndim() != 4 || o.groups < 1 || size(1) != weight.size(1) * o.groups ||
-      weight.size(0) % o.groups != 0)
+  if (ndim() != 4 || weight.ndim() != 4 || o.groups < 1 || size(1) % o.groups != 0 ||
+      size(1) / o.groups != weight.size(1) || weight.size(0) % o.groups != 0)
     fail(
         fmt::format("conv2d: a weight of shape {} in {} groups does not take {}: (out, in / groups, height, width) and "
                     "(batch, in, height, width)",
