@@ -28,6 +28,21 @@ llvm::Type* value_type(llvm::LLVMContext& context, DType d) {
   throw Error(ErrorCode::Internal, "a value of dtype void reached code generation");
 }
 
+namespace {
+
+// `type`, or as many of it as x has lanes.
+llvm::Type* lanes_like(Value* x, llvm::Type* type) {
+  auto* vector = llvm::dyn_cast<llvm::FixedVectorType>(x->getType());
+  return vector ? llvm::FixedVectorType::get(type, vector->getNumElements()) : type;
+}
+
+// The number in each lane of x's type.
+llvm::Constant* number(Value* x, int32_t n) {
+  return llvm::ConstantInt::getSigned(x->getType(), n);
+}
+
+}  // namespace
+
 Arith::Arith(llvm::IRBuilderBase& b, const MathTarget& math, bool strict_float)
     : b_(b), math_(math), strict_float_(strict_float) {}
 
@@ -50,23 +65,24 @@ Value* Arith::constant(Scalar v, DType d) {
 // Conversions carry no flags: a rounding to f16 is part of the program's meaning.
 Value* Arith::cast(Value* x, DType from, DType to) {
   if (from == to) return x;
-  llvm::Type* type = value_type(b_.getContext(), to);
+  llvm::Type* type = lanes_like(x, value_type(b_.getContext(), to));
+  llvm::Type* f32 = lanes_like(x, b_.getFloatTy());
   llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
   b_.clearFastMathFlags();
   switch (to) {
     case DType::Bool:
-      if (from == DType::I32) return b_.CreateICmpNE(x, b_.getInt32(0));
+      if (from == DType::I32) return b_.CreateICmpNE(x, number(x, 0));
       return b_.CreateFCmpUNE(x, llvm::ConstantFP::get(x->getType(), 0.0));
     case DType::I32:
       if (from == DType::Bool) return b_.CreateZExt(x, type);
-      if (from == DType::F16) x = b_.CreateFPExt(x, b_.getFloatTy());
+      if (from == DType::F16) x = b_.CreateFPExt(x, f32);
       return b_.CreateIntrinsic(llvm::Intrinsic::fptosi_sat, {type, x->getType()}, {x});
     default:
       break;
   }
   if (from == DType::Bool) return b_.CreateUIToFP(x, type);
   // An i32 that f32 must round is beyond f16 in any case, so rounding twice is rounding once.
-  if (from == DType::I32) return cast(b_.CreateSIToFP(x, b_.getFloatTy()), DType::F32, to);
+  if (from == DType::I32) return cast(b_.CreateSIToFP(x, f32), DType::F32, to);
   return to == DType::F32 ? b_.CreateFPExt(x, type) : b_.CreateFPTrunc(x, type);
 }
 
@@ -91,21 +107,21 @@ Value* Arith::unary(Op op, DType d, Value* x) {
 
 Value* Arith::floor_divide(Op op, Value* x, Value* y, const IntFacts& facts) {
   const bool div = op == Op::FloorDiv;
-  auto* zero = b_.getInt32(0);
+  auto* zero = number(x, 0);
   if (facts.divisor) {
     const int32_t c = *facts.divisor;
     if (c == 0) return zero;
     if (c == -1) return div ? b_.CreateSub(zero, x) : static_cast<Value*>(zero);
     if (c > 0 && std::has_single_bit(static_cast<uint32_t>(c)))
-      return div ? b_.CreateAShr(x, std::countr_zero(static_cast<uint32_t>(c))) : b_.CreateAnd(x, b_.getInt32(c - 1));
+      return div ? b_.CreateAShr(x, std::countr_zero(static_cast<uint32_t>(c))) : b_.CreateAnd(x, number(x, c - 1));
     if (c > 0 && facts.numerator_nonnegative) return div ? b_.CreateUDiv(x, y) : b_.CreateURem(x, y);
   }
   // 0 and -1 are taken out first: both divisions by them that trap, and x // 0 = x % 0 = 0.
   Value *divisor = y, *special = nullptr, *is_zero = nullptr;
   if (!facts.divisor) {
     is_zero = b_.CreateICmpEQ(y, zero);
-    special = b_.CreateOr(is_zero, b_.CreateICmpEQ(y, b_.getInt32(-1)));
-    divisor = b_.CreateSelect(special, b_.getInt32(1), y);
+    special = b_.CreateOr(is_zero, b_.CreateICmpEQ(y, number(y, -1)));
+    divisor = b_.CreateSelect(special, number(y, 1), y);
   }
   Value* r = b_.CreateSRem(x, divisor);
   Value* adjust = b_.CreateAnd(b_.CreateICmpNE(r, zero), b_.CreateICmpSLT(b_.CreateXor(r, divisor), zero));
@@ -113,7 +129,7 @@ Value* Arith::floor_divide(Op op, Value* x, Value* y, const IntFacts& facts) {
     Value* m = b_.CreateSelect(adjust, b_.CreateAdd(r, divisor), r);
     return special ? b_.CreateSelect(special, zero, m) : m;  // by 1 instead of -1 the remainder is 0 already
   }
-  Value* q = b_.CreateAdd(b_.CreateSDiv(x, divisor), b_.CreateSExt(adjust, b_.getInt32Ty()));
+  Value* q = b_.CreateAdd(b_.CreateSDiv(x, divisor), b_.CreateSExt(adjust, x->getType()));
   if (!special) return q;
   return b_.CreateSelect(special, b_.CreateSelect(is_zero, zero, b_.CreateSub(zero, x)), q);
 }
