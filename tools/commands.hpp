@@ -16,7 +16,7 @@ enum class Language { C, LlvmIr, Assembly };
 struct GenerateRequest {
   std::string file, opts;
   Options options;
-  bool prelude = false;
+  bool prelude = false, lanes = false;
 };
 std::string generate(const GenerateRequest& request, Language language);
 

@@ -9,7 +9,7 @@ std::string generate(const GenerateRequest& request, Language language) {
   Graph graph;
   const UOp root = read_program(graph, request.file);
   if (language == Language::C) {
-    const UOp program = as_program(root, opts);
+    const UOp program = as_program(root, opts, request.lanes ? LowerForm::Lanes : LowerForm::Unrolled);
     return request.prelude ? render_c(program) : render_c_body(program);
   }
   Engine engine(request.options);

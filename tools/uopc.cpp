@@ -21,7 +21,7 @@ constexpr int kFailed = 1, kUsage = 2;
 constexpr const char* kFileHelp = "A .uir file, or - for standard input";
 constexpr const char* kOptsHelp =
     "How to map a shaped graph onto loops: \"Opts(upcast={0: 2}, thread=0, unroll=4)\"; fields in any order, missing "
-    "ones keep their default. Only Opts() is supported yet";
+    "ones keep their default";
 
 // Everything the command line says.
 struct CommandLine {
@@ -30,7 +30,7 @@ struct CommandLine {
   std::string file, opts = "Opts()", backend = "jit";
   std::vector<std::string> in, out;
   int threads = 0;
-  bool prelude = false, unchecked = false, strict = false;
+  bool prelude = false, lanes = false, unchecked = false, strict = false;
 };
 
 CLI::App* add_command(CLI::App& app, const char* name, const char* description, const char* example) {
@@ -71,6 +71,8 @@ void declare(CLI::App& app, CommandLine& line) {
       line);
   CLI::App* c = add_command(app, "c", "Print the C text of a program", "uopc c --prelude gemm.uir >gemm.c");
   add_program(c, line);
+  c->add_flag("--lanes", line.lanes,
+              "The form that the JIT is given: the last upcast axis is an innermost loop, and sizes need not divide");
   c->add_flag("--prelude", line.prelude, "Print the #includes and helpers too, so that the text compiles");
   c->add_option("--opts", line.opts, kOptsHelp)->type_name("S");
   for (const auto& [name, what, example] :
@@ -136,7 +138,7 @@ std::string dispatch(const std::string& command, CommandLine& line) {
     line.run.backend = line.backend == "jit" ? Backend::Jit : line.backend == "c" ? Backend::C : Backend::Interpreter;
     return run_program(line.run);
   }
-  const GenerateRequest request{line.file, line.opts, options, line.prelude};
+  const GenerateRequest request{line.file, line.opts, options, line.prelude, line.lanes};
   return generate(request, command == "c" ? Language::C : command == "llvm" ? Language::LlvmIr : Language::Assembly);
 }
 

@@ -1,4 +1,4 @@
-// How a kernel is mapped onto the machine (A.7). Lowering takes only the default `Opts()` yet; any other field is an
+// How a kernel is mapped onto the machine (A.7). Lowering does not take `gpu` and `local` yet: they are an
 // Error(NotImplemented).
 #pragma once
 #include <cstdint>

@@ -54,13 +54,19 @@ UOPC_API std::vector<UOp> gradient(UOp root, UOp seed, std::span<const UOp> targ
 // node.
 UOPC_API void verify(UOp root, PipelineStage stage);
 
-// The loop program that writes shaped value `value` into BUFFER `out` in row-major order: a SINK.
-UOPC_API UOp lower(UOp value, UOp out, const Opts& opts = {});
+// Unrolled: as the reference, an upcast axis becomes copies of the body, and factors divide. Lanes: the copies of the last
+// upcast axis are an innermost loop of kind UPCAST, which the JIT runs as vectors; what a factor leaves over gets loops of
+// its own.
+enum class LowerForm { Unrolled, Lanes };
+
+// The loop program that writes shaped value `value` into BUFFER `out` in row-major order: a SINK. Throws Error(Type) for
+// Opts that do not fit the value.
+UOPC_API UOp lower(UOp value, UOp out, const Opts& opts = {}, LowerForm form = LowerForm::Unrolled);
 
 // A loop program (root SINK) as it is; a shaped graph lowered into a fresh output BUFFER whose slot is the number of
 // the graph's buffers. Throws Error(Type) where that slot is taken. Parameters go by slot, so the
 // output comes last when the inputs are numbered from 0.
-UOPC_API UOp as_program(UOp root, const Opts& opts = {});
+UOPC_API UOp as_program(UOp root, const Opts& opts = {}, LowerForm form = LowerForm::Unrolled);
 
 // C text of a loop program (root SINK), prelude included.
 UOPC_API std::string render_c(UOp program, const std::string& name = "kernel");

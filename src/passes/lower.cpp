@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/py_text.hpp"
+#include "passes/output_loops.hpp"
 #include "passes/rangeify.hpp"
 #include "passes/verify.hpp"
 #include "uopc/passes.hpp"
@@ -13,16 +14,12 @@ namespace {
 [[noreturn]] void fail(const std::string& message) { throw Error(ErrorCode::Type, message); }
 
 void check_supported(const Opts& opts) {
-  const Opts plain;
   const auto refuse = [](const char* field) {
     throw Error(ErrorCode::NotImplemented, fmt::format("Opts.{} is not yet supported", field));
   };
-  if (opts.upcast != plain.upcast) refuse("upcast");
-  if (opts.thread != plain.thread) refuse("thread");
-  if (opts.unroll != plain.unroll) refuse("unroll");
-  if (opts.tile != plain.tile) refuse("tile");
-  if (opts.gpu != plain.gpu) refuse("gpu");
-  if (opts.local != plain.local) refuse("local");
+  if (opts.gpu) refuse("gpu");
+  if (!opts.local.empty()) refuse("local");
+  if (opts.unroll < 1) fail(fmt::format("Opts.unroll is {}; it is 1 or more", opts.unroll));
 }
 
 void check_output(UOp value, UOp out) {
@@ -50,7 +47,7 @@ std::vector<UOp> buffers(UOp root) {
 
 }  // namespace
 
-UOp lower(UOp value, UOp out, const Opts& opts) {
+UOp lower(UOp value, UOp out, const Opts& opts, LowerForm form) {
   check_supported(opts);
   verify_structure(value, PipelineStage::Graph);
   check_output(value, out);
@@ -59,19 +56,28 @@ UOp lower(UOp value, UOp out, const Opts& opts) {
       fail(fmt::format("{} is the output and is read as well", describe(b)));
 
   Graph& graph = value.graph();
-  Ctx ctx(graph);
-  std::vector<UOp> index, ranges;
-  for (int64_t size : value.shape()) {
-    if (size != 1) ranges.push_back(ctx.new_range(size, AxisType::Loop));
-    index.push_back(size == 1 ? graph.constant(0) : ranges.back());
+  Ctx ctx(graph, opts.unroll);
+  const OutputLoops loops = output_loops(ctx, value.shape(), opts, form);
+  std::vector<UOp> effects, threaded;
+  for (const OutputNest& nest : loops.nests)
+    for (const std::vector<UOp>& index : nest.copies) {
+      const UOp scalar = ctx.rangeify(value, index);
+      UOp effect = out.index(ravel(graph, index, value.shape())).store(scalar);
+      std::vector<UOp> ranges = nest.ranges;
+      // Nests of their own loops stand inside the THREAD loop together; a single one is closed with it.
+      const bool shared = nest.in_thread && loops.nests.size() > 1;
+      if (nest.in_thread && !shared) ranges.insert(ranges.begin(), loops.thread);
+      if (!ranges.empty()) effect = effect.end(ranges);
+      (shared ? threaded : effects).push_back(effect);
+    }
+  if (!threaded.empty()) {
+    const UOp body = merge_ends(ctx.simplify(graph.sink(threaded)));
+    effects.insert(effects.begin(), body.end(std::span(&loops.thread, 1)));
   }
-  const UOp scalar = ctx.rangeify(value, index);
-  UOp effect = out.index(ravel(graph, index, value.shape())).store(scalar);
-  if (!ranges.empty()) effect = effect.end(ranges);
-  return merge_ends(ctx.simplify(graph.sink({&effect, 1})));
+  return merge_ends(ctx.simplify(graph.sink(effects)));
 }
 
-UOp as_program(UOp root, const Opts& opts) {
+UOp as_program(UOp root, const Opts& opts, LowerForm form) {
   if (!root) fail("an empty UOp is no program");
   if (root.is(Op::Sink)) {
     if (opts != Opts{}) fail(fmt::format("a loop program is not lowered: {} does not apply to it", to_string(opts)));
@@ -84,7 +90,7 @@ UOp as_program(UOp root, const Opts& opts) {
     if (b.arg<ParamArg>().slot == slot)
       fail(fmt::format("slot {}, which is to be the output's, is taken by an input: number the buffers from 0", slot));
   const int64_t n = count_elements(root.shape());
-  return lower(root, root.graph().buffer(std::clamp<int64_t>(n, 1, kMaxElements), root.dtype(), slot), opts);
+  return lower(root, root.graph().buffer(std::clamp<int64_t>(n, 1, kMaxElements), root.dtype(), slot), opts, form);
 }
 
 }  // namespace uopc

@@ -42,7 +42,7 @@ std::vector<UOp> unravel(UOp flat, const Shape& shape) {
   return index;
 }
 
-Ctx::Ctx(Graph& graph) : graph_(graph), simplifier_(symbolic_rules()) {}
+Ctx::Ctx(Graph& graph, int64_t unroll) : graph_(graph), unroll_(unroll), simplifier_(symbolic_rules()) {}
 
 UOp Ctx::new_range(int64_t size, AxisType kind) {
   ranges_.push_back(graph_.range_(size, static_cast<int64_t>(ranges_.size()), kind));
@@ -148,28 +148,49 @@ void Ctx::open_reduction(Frame& f) {
   const Shape& shape = f.u.src(0).shape();
   const size_t kept = f.u.shape().size();
   const Facts at = facts(f.at);
+  size_t unrolled = shape.size();  // axis
+  for (size_t k = kept; k < shape.size() && unroll_ > 1; k++)
+    if (shape[k] != 1) unrolled = k;
+  if (unrolled < shape.size() && shape[unrolled] % unroll_ != 0)
+    throw Error(ErrorCode::Type, fmt::format("Opts.unroll: {} does not divide {}, the size of axis {} of {}", unroll_,
+                                             shape[unrolled], unrolled, describe(f.u)));
+  const auto steps = [&](size_t k) { return k == unrolled ? shape[k] / unroll_ : shape[k]; };
   // Reads of one REDUCE inside the same loops share its loop. An index that was itself reduced may come out of that very
   // loop, so it gets one of its own.
   auto [it, made] = reduce_ranges_.try_emplace({f.u.id(), {at.reduces, at.reduces ? f.at : at.open}});
   Loop loop;
   if (made)
     for (size_t k = kept; k < shape.size(); k++)
-      if (shape[k] != 1) it->second.push_back(new_range(shape[k], AxisType::Reduce));
+      if (steps(k) != 1) it->second.push_back(new_range(steps(k), AxisType::Reduce));
   loop.ranges = it->second;
-  std::vector<UOp> inner = *tuples_[f.at];
-  for (size_t k = kept, r = 0; k < shape.size(); k++)
-    inner.push_back(shape[k] == 1 ? graph_.constant(0) : loop.ranges[r++]);
-  f.inner = intern(std::move(inner));
+  for (int64_t part = 0; part < (unrolled < shape.size() ? unroll_ : 1); part++) {
+    std::vector<UOp> inner = *tuples_[f.at];
+    for (size_t k = kept, r = 0; k < shape.size(); k++) {
+      UOp i = steps(k) == 1 ? graph_.constant(0) : loop.ranges[r++];
+      if (k == unrolled) i = simplify(i * graph_.constant(unroll_) + graph_.constant(part));
+      inner.push_back(i);
+    }
+    loop.parts.push_back(intern(std::move(inner)));
+  }
   if (!loop.ranges.empty()) loop.acc = graph_.alloc(1, f.u.dtype(), next_acc_++);
   f.loop = static_cast<uint32_t>(loops_.size());
   loops_.push_back(std::move(loop));
 }
 
 UOp Ctx::build_reduction(const Frame& f) {
-  const UOp value = result(f.u.src(0), f.inner);
   const Loop& loop = loops_[f.loop];
-  if (loop.ranges.empty()) return value;
   const Op op = f.u.arg<ReduceArg>().op;
+  // A balanced tree of what one iteration reads.
+  std::vector<UOp> values;
+  for (TupleId part : loop.parts) values.push_back(result(f.u.src(0), part));
+  while (values.size() > 1) {
+    std::vector<UOp> pairs;
+    for (size_t k = 0; k < values.size(); k += 2)
+      pairs.push_back(k + 1 < values.size() ? graph_.make(op, {values[k], values[k + 1]}) : values[k]);
+    values = std::move(pairs);
+  }
+  const UOp value = values[0];
+  if (loop.ranges.empty()) return value;
   const DType d = f.u.dtype();
   const UOp zero = graph_.constant(0);
   std::vector<UOp> outer;
@@ -202,10 +223,11 @@ std::pair<UOp, Ctx::TupleId> Ctx::next(Frame& f) {
       if (step > 0) return {};
       f.inner = source_index(f);
       return {u.src(0), f.inner};
-    case Op::Reduce:
-      if (step > 0) return {};
-      open_reduction(f);
-      return {u.src(0), f.inner};
+    case Op::Reduce: {
+      if (step == 0) open_reduction(f);
+      const auto& parts = loops_[f.loop].parts;
+      return step < parts.size() ? std::pair{u.src(0), parts[step]} : std::pair<UOp, TupleId>{};
+    }
     case Op::Stack: {
       const std::vector<UOp>& index = *tuples_[f.at];
       const int64_t n = static_cast<int64_t>(u.src().size());

@@ -22,7 +22,10 @@ std::vector<UOp> unravel(UOp flat, const Shape& shape);
 // for each index it is read at.
 class Ctx {
  public:
-  explicit Ctx(Graph& graph);
+  // `unroll`: of the last axis of every REDUCE that is not of size 1.
+  explicit Ctx(Graph& graph, int64_t unroll = 1);
+
+  Graph& graph() { return graph_; }
 
   UOp new_range(int64_t size, AxisType kind);
   UOp simplify(UOp u) { return simplifier_(u); }
@@ -39,6 +42,7 @@ class Ctx {
   struct Loop {  // a reduction at one index
     UOp acc;
     std::vector<UOp> ranges;
+    std::vector<TupleId> parts;  // the indices that one iteration reads
   };
   struct Frame {
     UOp u;
@@ -75,6 +79,7 @@ class Ctx {
   };
 
   Graph& graph_;
+  const int64_t unroll_;
   Rewriter simplifier_;
   std::unordered_map<uint64_t, UOp> memo_;
   std::unordered_map<std::vector<UOp>, TupleId, TupleHash> tuple_ids_;

@@ -52,7 +52,7 @@ void prepare(Prepared& p, UOp root, const Opts& opts, const std::string& name) {
   // A loop program may come out of lowering, where simplification makes constants of data: a divisor of 0 is no mistake
   // of anybody's there.
   if (!copy.is(Op::Sink)) verify(copy, PipelineStage::Graph);
-  const UOp program = as_program(copy, opts);
+  const UOp program = as_program(copy, opts, LowerForm::Lanes);
   p.program = linearize(program);
   p.params = program_params(program);
 }

@@ -19,14 +19,9 @@ using test::c_of;
 class GoldenLower : public testing::TestWithParam<std::string> {};
 TEST_P(GoldenLower, C) {
   const auto c = golden::read(GetParam());
-  if (c.has("opts")) {
-    Graph g;
-    const UOp value = parse(g, c.at("uir"));
-    const std::string error = test::error_of([&] { as_program(value, parse_opts(c.at("opts"))); });
-    EXPECT_EQ(error, "NotImplementedError: Opts.upcast is not yet supported");
-    return;
-  }
-  EXPECT_EQ(c_of(c.at("uir")), c.at("lower_c"));
+  Graph g;
+  const Opts opts = c.has("opts") ? parse_opts(c.at("opts")) : Opts();
+  EXPECT_EQ(render_c_body(as_program(parse(g, c.at("uir")), opts)), c.at("lower_c"));
 }
 INSTANTIATE_TEST_SUITE_P(Files, GoldenLower, testing::ValuesIn(golden::cases_with("lower_c")),
                          [](const auto& info) { return info.param; });

@@ -55,14 +55,25 @@ TEST(Opts, Malformed) {
   for (size_t n = 0; n < whole.size(); n++) EXPECT_TRUE(error(whole.substr(0, n)).starts_with("ParseError: ")) << n;
 }
 
-TEST(Opts, FieldsThatAreNotSupportedYetAreRefused) {
+TEST(Opts, ThatDoNotFitAreRefused) {
   Graph g;
-  const UOp x = g.buffer(8, DType::F32, 0);
-  const auto error = [&](std::string_view text) { return test::error_of([&] { as_program(x, parse_opts(text)); }); };
-  EXPECT_EQ(error("Opts(upcast={0: 2})"), "NotImplementedError: Opts.upcast is not yet supported");
-  EXPECT_EQ(error("Opts(thread=0)"), "NotImplementedError: Opts.thread is not yet supported");
-  EXPECT_EQ(error("Opts(unroll=2)"), "NotImplementedError: Opts.unroll is not yet supported");
-  EXPECT_EQ(error("Opts(tile={0: 2})"), "NotImplementedError: Opts.tile is not yet supported");
+  const UOp x = g.buffer(48, DType::F32, 0).reshape({6, 8});
+  const auto error = [&](std::string_view text, LowerForm form = LowerForm::Unrolled) {
+    return test::error_of([&] { as_program(x.reduce(Op::Add, 1).reshape({6, 1}).expand({6, 8}) + x, parse_opts(text), form); });
+  };
+  EXPECT_EQ(error("Opts(upcast={2: 2})"), "UOpError: Opts.upcast: there is no axis 2 in an output of shape (6, 8)");
+  EXPECT_EQ(error("Opts(thread=2)"), "UOpError: Opts.thread: there is no axis 2 in an output of shape (6, 8)");
+  Opts nonsense;
+  nonsense.upcast = {{1, 0}};
+  EXPECT_EQ(test::error_of([&] { as_program(x, nonsense); }), "UOpError: Opts.upcast of axis 1 is 0; it is 1 or more");
+  EXPECT_EQ(error("Opts(upcast={0: 4})"), "UOpError: Opts.upcast of axis 0: 4 does not divide its size 6");
+  EXPECT_EQ(error("Opts(tile={0: 4})"), "UOpError: Opts.tile of axis 0: 4 does not divide its size 6");
+  EXPECT_EQ(error("Opts(tile={1: 4}, upcast={1: 8})"), "UOpError: Opts.tile of axis 1: 4 is no multiple of its upcast 8");
+  nonsense.upcast = {};
+  nonsense.unroll = 0;
+  EXPECT_EQ(test::error_of([&] { as_program(x, nonsense); }), "UOpError: Opts.unroll is 0; it is 1 or more");
+  EXPECT_TRUE(error("Opts(unroll=3)").starts_with("UOpError: Opts.unroll: 3 does not divide 8, the size of axis 1 of REDUCE"));
+  EXPECT_EQ(error("Opts(tile={0: 4}, upcast={0: 4, 1: 3}, thread=1)", LowerForm::Lanes), "");
   EXPECT_EQ(error("Opts(gpu=True)"), "NotImplementedError: Opts.gpu is not yet supported");
   EXPECT_EQ(error("Opts(local={0: 2})"), "NotImplementedError: Opts.local is not yet supported");
   EXPECT_EQ(error("Opts()"), "");

@@ -50,7 +50,8 @@ class LaneFinder {
       if (kind == Line::Kind::Load || kind == Line::Kind::Store) note_alloc(i, u, open.size());
       if (kind != Line::Kind::Close) continue;
       const UOp range = program_.lines[open.back()].node;
-      if (range.arg<RangeArg>().kind == AxisType::Upcast) candidates_.push_back({open.back(), i, range, 0, open.size()});
+      if (range.arg<RangeArg>().kind == AxisType::Upcast)
+        candidates_.push_back({open.back(), i, range, 0, open.size()});
       open.pop_back();
     }
     std::ranges::sort(candidates_, {}, &Candidate::open);

@@ -1,0 +1,164 @@
+#include "passes/output_loops.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "ir/py_text.hpp"
+#include "uopc/error.hpp"
+
+namespace uopc {
+namespace {
+
+template <class... Args>
+[[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
+  throw Error(ErrorCode::Type, fmt::format(text, std::forward<Args>(args)...));
+}
+
+// Part of an axis: `begin` + (block * steps + inner) * copies + copy.
+struct Piece {
+  int64_t begin, blocks, steps, copies;
+};
+
+int64_t factor_of(const std::map<int64_t, int64_t>& factors, size_t axis, int64_t absent) {
+  const auto at = factors.find(static_cast<int64_t>(axis));
+  return at == factors.end() ? absent : at->second;
+}
+
+void check(const Shape& shape, const Opts& opts, LowerForm form) {
+  const auto ndim = static_cast<int64_t>(shape.size());
+  const auto check_axis = [&](const char* field, int64_t axis) {
+    if (axis < 0 || axis >= ndim)
+      fail("Opts.{}: there is no axis {} in an output of shape {}", field, axis, py_tuple(shape));
+  };
+  if (opts.thread) check_axis("thread", *opts.thread);
+  for (const auto& [field, factors] : {std::pair{"upcast", &opts.upcast}, {"tile", &opts.tile}})
+    for (const auto& [axis, n] : *factors) {
+      check_axis(field, axis);
+      const int64_t size = shape[static_cast<size_t>(axis)];
+      if (n < 1) fail("Opts.{} of axis {} is {}; it is 1 or more", field, axis, n);
+      if (form == LowerForm::Unrolled && size % n != 0)
+        fail("Opts.{} of axis {}: {} does not divide its size {}", field, axis, n, size);
+    }
+  for (const auto& [axis, n] : opts.tile)
+    if (const int64_t f = factor_of(opts.upcast, static_cast<size_t>(axis), 1); n % f != 0)
+      fail("Opts.tile of axis {}: {} is no multiple of its upcast {}", axis, n, f);
+}
+
+std::vector<Piece> pieces(int64_t size, int64_t upcast, int64_t tile) {
+  if (size == 0) return {{0, 1, 0, 1}};
+  std::vector<Piece> out;
+  int64_t done = 0;
+  if (tile > 0 && size >= tile) {
+    out.push_back({0, size / tile, tile / upcast, upcast});
+    done = size / tile * tile;
+  }
+  if (const int64_t steps = (size - done) / upcast; steps > 0) {
+    out.push_back({done, 1, steps, upcast});
+    done += steps * upcast;
+  }
+  if (done < size) out.push_back({done, 1, 1, size - done});
+  return out;
+}
+
+class Loops {
+ public:
+  Loops(Ctx& ctx, const Shape& shape, const Opts& opts, LowerForm form)
+      : ctx_(ctx), graph_(ctx.graph()), shape_(shape), opts_(opts) {
+    for (size_t k = 0; k < shape.size(); k++) {
+      const int64_t upcast = factor_of(opts.upcast, k, 1);
+      of_axis_.push_back(pieces(shape[k], upcast, factor_of(opts.tile, k, 0)));
+      if (form == LowerForm::Lanes && upcast > 1) lanes_ = k;
+    }
+  }
+
+  OutputLoops run() {
+    // The THREAD loop goes over the largest piece of its axis. Other pieces of it have nests behind that loop.
+    if (opts_.thread) {
+      const auto axis = static_cast<size_t>(*opts_.thread);
+      const Piece& p = of_axis_[axis].front();
+      const bool tiled = opts_.tile.contains(*opts_.thread) && p.blocks * p.steps * p.copies > 0;
+      const int64_t n = tiled ? p.blocks : p.steps;
+      if (shape_[axis] != 1 && n != 1) {
+        out_.thread = ctx_.new_range(n, AxisType::Thread);
+        thread_is_block_ = tiled;
+      }
+    }
+    std::vector<size_t> choice(shape_.size(), 0);
+    do {
+      add_nest(choice);
+    } while (next(choice));
+    return std::move(out_);
+  }
+
+ private:
+  // The combinations of pieces, the last axis the fastest.
+  bool next(std::vector<size_t>& choice) const {
+    for (size_t k = choice.size(); k-- > 0;) {
+      if (++choice[k] < of_axis_[k].size()) return true;
+      choice[k] = 0;
+    }
+    return false;
+  }
+
+  void add_nest(const std::vector<size_t>& choice) {
+    OutputNest nest;
+    nest.in_thread = out_.thread && choice[static_cast<size_t>(*opts_.thread)] == 0;
+    const auto loop = [&](int64_t size, AxisType kind) {
+      if (size == 1) return graph_.constant(0);
+      nest.ranges.push_back(ctx_.new_range(size, kind));
+      return nest.ranges.back();
+    };
+    const size_t n = shape_.size();
+    std::vector<UOp> block(n), inner(n), lane(n);
+    if (nest.in_thread) (thread_is_block_ ? block : inner)[static_cast<size_t>(*opts_.thread)] = out_.thread;
+    for (size_t k = 0; k < n; k++)
+      if (const Piece& p = piece(choice, k); !block[k]) block[k] = loop(p.blocks, AxisType::Loop);
+    for (size_t k = 0; k < n; k++)
+      if (const Piece& p = piece(choice, k); !inner[k]) inner[k] = loop(p.steps, AxisType::Loop);
+    if (lanes_)
+      if (const Piece& p = piece(choice, *lanes_); p.copies > 1) lane[*lanes_] = loop(p.copies, AxisType::Upcast);
+
+    std::vector<int64_t> copy(n, 0);
+    for (bool more = true; more;) {
+      std::vector<UOp> index;
+      for (size_t k = 0; k < n; k++) index.push_back(place(piece(choice, k), block[k], inner[k], lane[k], copy[k]));
+      nest.copies.push_back(std::move(index));
+      more = false;
+      for (size_t k = n; k-- > 0 && !more;) {
+        if (lane[k]) continue;
+        more = ++copy[k] < piece(choice, k).copies;
+        if (!more) copy[k] = 0;
+      }
+    }
+    out_.nests.push_back(std::move(nest));
+  }
+
+  const Piece& piece(const std::vector<size_t>& choice, size_t axis) const { return of_axis_[axis][choice[axis]]; }
+
+  UOp place(const Piece& p, UOp block, UOp inner, UOp lane, int64_t copy) {
+    UOp at = inner;
+    if (p.blocks != 1) at = block * graph_.constant(p.steps) + at;
+    if (p.copies != 1) at = at * graph_.constant(p.copies) + (lane ? lane : graph_.constant(copy));
+    if (p.begin != 0) at = at + graph_.constant(p.begin);
+    return at == inner ? at : ctx_.simplify(at);
+  }
+
+  Ctx& ctx_;
+  Graph& graph_;
+  const Shape& shape_;
+  const Opts& opts_;
+  std::vector<std::vector<Piece>> of_axis_;
+  std::optional<size_t> lanes_;
+  bool thread_is_block_ = false;
+  OutputLoops out_;
+};
+
+}  // namespace
+
+OutputLoops output_loops(Ctx& ctx, const Shape& shape, const Opts& opts, LowerForm form) {
+  check(shape, opts, form);
+  return Loops(ctx, shape, opts, form).run();
+}
+
+}  // namespace uopc

@@ -1,0 +1,32 @@
+// The loops over a kernel's output, as Opts (A.7) ask for them.
+//
+// An axis of size n with upcast f and tile t is read at (block * (t / f) + inner) * f + copy: a loop over blocks of t,
+// a loop within the block, and f copies of the body. Loops nest in this order: the THREAD axis (its blocks if tiled),
+// the blocks of tiled axes, the rest, each in the order of the axes.
+//
+// LowerForm::Lanes makes one more loop of kind UPCAST, the innermost, out of the copies of the last upcast axis. Where
+// a size does not divide there, the rest of the axis has a nest of its own; the nests stand side by side, within the
+// THREAD loop but for the rest of its own axis.
+#pragma once
+#include <vector>
+
+#include "passes/rangeify.hpp"
+#include "uopc/opts.hpp"
+#include "uopc/passes.hpp"
+
+namespace uopc {
+
+struct OutputNest {
+  bool in_thread = false;                // inside the THREAD loop
+  std::vector<UOp> ranges;               // in the order of nesting, without that one
+  std::vector<std::vector<UOp>> copies;  // the index of each copy of the body; the last axis is the fastest
+};
+struct OutputLoops {
+  UOp thread;  // null without one
+  std::vector<OutputNest> nests;
+};
+
+// Throws Error(Type) for Opts that `shape` has no axes for, and for factors that do not divide where they have to.
+OutputLoops output_loops(Ctx& ctx, const Shape& shape, const Opts& opts, LowerForm form);
+
+}  // namespace uopc

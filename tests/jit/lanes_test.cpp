@@ -1,0 +1,146 @@
+// UPCAST loops: which become vectors, and that all of them compute what the interpreter does.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <numeric>
+
+#include "uopc/engine.hpp"
+#include "uopc/passes.hpp"
+#include "uopc/reference.hpp"
+#include "uopc/uir.hpp"
+
+namespace uopc {
+namespace {
+
+bool runs_as_vectors(UOp program, const std::string& type) {
+  Engine engine;
+  return engine.llvm_ir(program).find(type) != std::string::npos;
+}
+
+// Buffers of floats 0, 1, 2, .. through both.
+void expect_as_interpreted(UOp program, const std::vector<int64_t>& sizes) {
+  std::vector<std::vector<float>> got, want;
+  for (int64_t n : sizes) {
+    got.emplace_back(static_cast<size_t>(n));
+    std::iota(got.back().begin(), got.back().end(), 0.f);
+  }
+  want = got;
+  std::vector<BufferRef> a, b;
+  for (size_t i = 0; i < got.size(); i++) {
+    a.emplace_back(got[i].data(), got[i].size() * 4);
+    b.emplace_back(want[i].data(), want[i].size() * 4);
+  }
+  Options o;
+  o.strict_float = true;
+  Engine(o).compile(program)(a);
+  interpret(program, b);
+  EXPECT_EQ(got, want);
+}
+
+TEST(Lanes, OfAProductOfMatrices) {
+  Graph g;
+  const auto at = [&](int64_t slot, int64_t n) { return g.buffer(n, DType::F32, slot); };
+  const UOp a = at(0, 70).reshape({7, 1, 10}).expand({7, 13, 10});
+  const UOp b = at(1, 130).reshape({10, 13}).permute({1, 0}).reshape({1, 13, 10}).expand({7, 13, 10});
+  const UOp program = as_program((a * b).reduce(Op::Add, 1), parse_opts("Opts(upcast={0: 3, 1: 4})"), LowerForm::Lanes);
+  EXPECT_TRUE(runs_as_vectors(program, "<4 x float>"));
+  expect_as_interpreted(program, {70, 130, 91});
+}
+
+struct Hand {
+  const char* name;
+  bool vectors;
+  const char* uir;
+};
+
+TEST(Lanes, OnlyWhereNoLaneReachesWhatAnotherOneWrites) {
+  const Hand cases[] = {
+      {"copy", true, R"(
+%l = range 8 : idx=0 kind=upcast
+%a = buffer 16 : dtype=f32 slot=0
+%b = buffer 16 : dtype=f32 slot=1
+%i = index %a, %l
+%v = load %i
+%w = add %v, 1.0
+%o = index %b, %l
+%s = store %o, %w
+%e = end %s, %l
+%k = sink %e)"},
+      {"in place", true, R"(
+%l = range 8 : idx=0 kind=upcast
+%a = buffer 16 : dtype=f32 slot=0
+%i = index %a, %l
+%v = load %i
+%w = mul %v, 3.0
+%s = store %i, %w
+%e = end %s, %l
+%k = sink %e)"},
+      {"a running sum", false, R"(
+%l = range 8 : idx=0 kind=upcast
+%a = buffer 16 : dtype=f32 slot=0
+%i = index %a, %l
+%v = load %i
+%n = add %l, 1
+%o = index %a, %n
+%s = store %o, %v
+%e = end %s, %l
+%k = sink %e)"},
+      {"one place for all", false, R"(
+%l = range 8 : idx=0 kind=upcast
+%a = buffer 16 : dtype=f32 slot=0
+%b = buffer 1 : dtype=f32 slot=1
+%i = index %a, %l
+%v = load %i
+%o = index %b, 0
+%s = store %o, %v
+%e = end %s, %l
+%k = sink %e)"},
+      {"backwards and strided", true, R"(
+%l = range 8 : idx=0 kind=upcast
+%a = buffer 16 : dtype=f32 slot=0
+%b = buffer 16 : dtype=f32 slot=1
+%m = mul %l, -1
+%p = add %m, 7
+%i = index %a, %p
+%v = load %i
+%w = mul %v, 3.0
+%q = mul %l, 2
+%o = index %b, %q
+%s = store %o, %w
+%e = end %s, %l
+%k = sink %e)"},
+      {"a sum of the lanes", false, R"(
+%l = range 8 : idx=0 kind=upcast
+%a = buffer 16 : dtype=f32 slot=0
+%b = buffer 1 : dtype=f32 slot=1
+%c = alloc 1 : dtype=f32 slot=0
+%z = index %c, 0
+%t = store %z, 0.0
+%c2 = after %c, %t, %l
+%z2 = index %c2, 0
+%old = load %z2
+%i = index %a, %l
+%v = load %i
+%w = add %old, %v
+%s = store %z, %w
+%e = end %s, %l
+%c3 = after %c, %e
+%z3 = index %c3, 0
+%r = load %z3
+%o = index %b, 0
+%u = store %o, %r
+%k = sink %u)"},
+  };
+  for (const Hand& h : cases) {
+    SCOPED_TRACE(h.name);
+    Graph g;
+    const UOp program = parse(g, std::string(h.uir) + "\n");
+    EXPECT_EQ(runs_as_vectors(program, "<8 x"), h.vectors);
+    std::vector<int64_t> sizes;
+    for (const KernelParam& p : program_params(program)) sizes.push_back(p.size);
+    expect_as_interpreted(program, sizes);
+  }
+}
+
+}  // namespace
+}  // namespace uopc
