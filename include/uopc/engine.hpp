@@ -66,6 +66,9 @@ class UOPC_API Engine {
   // but Parse and Run.
   Kernel compile(UOp root, const Opts& opts = {}, const std::string& name = "kernel");
 
+  // What kernels are fitted to: the target CPU's vectors, and the threads of a THREAD loop.
+  Machine machine();
+
   // The LLVM IR and the assembly of the code that `compile` makes.
   std::string llvm_ir(UOp root, const Opts& opts = {}, const std::string& name = "kernel");
   std::string assembly(UOp root, const Opts& opts = {}, const std::string& name = "kernel");

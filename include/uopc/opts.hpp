@@ -21,6 +21,17 @@ struct Opts {
   friend bool operator==(const Opts&, const Opts&) = default;
 };
 
+// What the choice of Opts knows of the machine.
+struct Machine {
+  int64_t lanes = 4;       // f32 in a vector register
+  int64_t registers = 16;  // vector registers
+  int64_t threads = 1;
+
+  // What one row of a register tile holds.
+  int64_t tile_lanes() const { return lanes * (registers >= 32 ? 4 : 2); }
+  friend bool operator==(const Machine&, const Machine&) = default;
+};
+
 // "Opts(upcast={0: 2}, thread=0, unroll=4, tile={}, gpu=False, local={})"
 UOPC_API std::string to_string(const Opts& opts);
 

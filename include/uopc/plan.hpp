@@ -51,7 +51,8 @@ struct PlanAndInputs {
 
 // Where a graph is cut. A cut is a STAGE; what stands between cuts becomes one kernel each.
 struct CutOptions {
-  int opt = 0;  // 0: the reference's cuts. Higher levels may make fewer kernels
+  int opt = 0;  // 0: the reference's cuts and loops. 1 and more: cuts and loops that suit the machine
+  Machine machine{};
 };
 
 // STAGE(x, "detach") is x.

@@ -1,4 +1,6 @@
 #include "passes/kernelize.hpp"
+#include "passes/hand_opt.hpp"
+#include "passes/pack_operands.hpp"
 
 #include <fmt/format.h>
 
@@ -60,6 +62,7 @@ class Planner {
     for (size_t i = 0; i < values.size(); i++)
       if (into_[i] && values[i].is(Op::Stage) && !read.contains(values[i])) values[i] = values[i].src(0);
     values_ = insert_stages(values, options_);
+    if (options_.opt > 0) values_ = pack_operands(values_, options_.machine);
   }
 
   PlanAndInputs plan() {
@@ -144,7 +147,7 @@ class Planner {
     Draft d{value, into, {}, {}, true};
     Graph& graph = value.graph();
     // `dropped` are BUFFERs of the value that its program does not read: theirs are slots that nothing else has.
-    const auto lowered = [&](std::span<const UOp> inputs, std::span<const UOp> dropped) {
+    const auto lowered = [&](std::span<const UOp> inputs, std::span<const UOp> dropped, const Opts& opts) {
       std::vector<std::pair<UOp, UOp>> slots;
       const auto renumber = [&](UOp b, size_t slot) {
         slots.emplace_back(b, graph.buffer(b.shape()[0], b.dtype(), static_cast<int64_t>(slot)));
@@ -152,21 +155,27 @@ class Planner {
       for (size_t i = 0; i < inputs.size(); i++) renumber(inputs[i], i);
       for (size_t i = 0; i < dropped.size(); i++) renumber(dropped[i], inputs.size() + 1 + i);
       const int64_t n = count_elements(value.shape());
-      return lower(substitute(value, slots), graph.buffer(std::clamp<int64_t>(n, 1, kMaxElements), value.dtype(),
-                                                          static_cast<int64_t>(inputs.size())));
+      const UOp to =
+          graph.buffer(std::clamp<int64_t>(n, 1, kMaxElements), value.dtype(), static_cast<int64_t>(inputs.size()));
+      return lower(substitute(value, slots), to, opts, LowerForm::Lanes);
     };
-    std::vector<UOp> inputs = buffers_of(value);
-    UOp program = lowered(inputs, {});
+    std::vector<UOp> inputs = buffers_of(value), dropped;
+    UOp program = lowered(inputs, {}, {});
     // Simplification may have removed a BUFFER.
     std::vector<char> used(inputs.size(), 0);
     for (UOp b : buffers_of(program))
       if (const auto slot = static_cast<size_t>(b.arg<ParamArg>().slot); slot < used.size()) used[slot] = 1;
     if (std::ranges::count(used, 0) > 0) {
-      std::vector<UOp> kept, dropped;
+      std::vector<UOp> kept;
       for (size_t i = 0; i < inputs.size(); i++) (used[i] ? kept : dropped).push_back(inputs[i]);
       inputs = std::move(kept);
-      program = lowered(inputs, dropped);
+      program = lowered(inputs, dropped, {});
     }
+    UOp mapped = program;
+    if (options_.opt > 0)
+      if (const Opts opts = hand_opt_choice(value, program, options_.machine); opts != Opts())
+        mapped = mapped_by([&] { return lowered(inputs, dropped, opts); }, program);
+    if (buffers_of(mapped).size() != buffers_of(program).size()) mapped = program;
     d.kernel.name = kernel_name(value);
     d.kernel.flops = count_flops(value);
     for (UOp b : inputs) d.kernel.refs.push_back(ref_of(b));
@@ -178,35 +187,52 @@ class Planner {
     if (into) {
       const auto at = std::ranges::find(inputs, into);
       if (at != inputs.end()) {
-        d.in_place_safe = write_in_place(program, at - inputs.begin(), static_cast<int64_t>(inputs.size()));
+        d.in_place_safe = in_place_safe(program, at - inputs.begin(), static_cast<int64_t>(inputs.size()));
+        if (d.in_place_safe) mapped = in_place(mapped, at - inputs.begin(), static_cast<int64_t>(inputs.size()));
       } else {
         d.kernel.refs.push_back(ref_of(into));
       }
     } else {
       d.kernel.refs.push_back(out);
     }
-    d.kernel.program = program;
+    d.kernel.program = mapped;
     return d;
   }
 
-  // Lets the program store into the BUFFER of slot `from` in place of that of slot `out`, if it reads the former at the
-  // index that it stores at only: the old value of an element is then read before the new one is written, whatever
-  // loop it stands in, as no two turns of the loops around the store have one index.
-  static bool write_in_place(UOp& program, int64_t from, int64_t out) {
-    UOp source, target, at;
-    const auto slot = [](UOp u) { return u.arg<ParamArg>().slot; };
+  // Copies of a body that is read at very many indices may pass the limit on those.
+  template <class Lower>
+  static UOp mapped_by(Lower&& lower, UOp plain) {
+    try {
+      return lower();
+    } catch (const Error& e) {
+      if (e.code() != ErrorCode::NotImplemented) throw;
+      return plain;
+    }
+  }
+
+  static int64_t slot_of(UOp buffer) { return buffer.arg<ParamArg>().slot; }
+
+  // Whether a program without Opts may store into the BUFFER of slot `from` in place of that of slot `out`: it reads
+  // the former at the index that it stores at only. The old value of an element is then read before the new one is
+  // written, in whatever order the loops around the store run, as no two turns of them have one index.
+  static bool in_place_safe(UOp program, int64_t from, int64_t out) {
+    UOp at;
     std::vector<UOp> indices;
     post_order(program, [&](UOp u) {
-      if (u.is(Op::Buffer) && slot(u) == from) source = u;
-      if (u.is(Op::Buffer) && slot(u) == out) target = u;
-      if (u.is(Op::Index) && u.src(0).is(Op::Buffer) && slot(u.src(0)) == from) indices.push_back(u.src(1));
-      if (u.is(Op::Index) && u.src(0).is(Op::Buffer) && slot(u.src(0)) == out) at = u.src(1);
+      if (!u.is(Op::Index) || !u.src(0).is(Op::Buffer)) return;
+      if (slot_of(u.src(0)) == from) indices.push_back(u.src(1));
+      if (slot_of(u.src(0)) == out) at = u.src(1);
     });
-    for (UOp i : indices)
-      if (i != at) return false;
+    return std::ranges::all_of(indices, [&](UOp i) { return i == at; });
+  }
+  static UOp in_place(UOp program, int64_t from, int64_t out) {
+    UOp source, target;
+    post_order(program, [&](UOp u) {
+      if (u.is(Op::Buffer) && slot_of(u) == from) source = u;
+      if (u.is(Op::Buffer) && slot_of(u) == out) target = u;
+    });
     const std::pair<UOp, UOp> pair{target, source};
-    program = substitute(program, std::span(&pair, 1));
-    return true;
+    return substitute(program, std::span(&pair, 1));
   }
 
   PlanRef ref_of(UOp buffer) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <thread>
 
 #include "codegen/llvm/compiler.hpp"
 #include "passes/linearize.hpp"
@@ -63,7 +64,8 @@ struct Engine::Impl {
   const Options options;
   const std::shared_ptr<const ParallelFor> hook;
   codegen::CpuCompiler compiler;
-  std::once_flag linker_made, openmp_defined;
+  std::once_flag linker_made, openmp_defined, machine_known;
+  Machine machine;
   std::shared_ptr<Linker> linker;
   std::vector<RuntimeSymbol> symbols;
 
@@ -100,6 +102,18 @@ Engine::~Engine() = default;
 
 const Options& Engine::options() const {
   return impl_->options;
+}
+
+Machine Engine::machine() {
+  std::call_once(impl_->machine_known, [&] {
+    Machine m;
+    m.lanes = impl_->compiler.lanes();
+    m.registers = m.lanes >= 16 ? 32 : 16;
+    m.threads = impl_->options.threads;
+    if (m.threads == 0) m.threads = std::max(1u, std::thread::hardware_concurrency());
+    impl_->machine = m;
+  });
+  return impl_->machine;
 }
 
 Kernel Engine::compile(UOp root, const Opts& opts, const std::string& name) {

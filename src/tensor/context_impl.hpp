@@ -47,7 +47,7 @@ struct Context::Impl {
   Value* values = nullptr;  // all that are alive
   int64_t next_slot = 0, next_id = 0;
   uint64_t seed = 0, next_key = 0;
-  bool training = false, told_opt = false;
+  bool training = false;
   Recording* recording = nullptr;
   size_t collect_at = 65536;  // nodes
   std::map<int64_t, std::weak_ptr<Value>> iotas;

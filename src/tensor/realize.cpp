@@ -253,11 +253,7 @@ class Realizer {
     for (size_t i = 0; i < values; i++)
       results.push_back({images[i], into[i] ? std::optional(images[next_home++]) : std::nullopt});
     const Options& o = context_->engine->options();
-    if (o.opt > 0 && o.debug > 0 && o.log && !context_->told_opt) {
-      o.log(fmt::format("OPT={}: there is no optimizer yet, kernels are lowered plainly", o.opt));
-      context_->told_opt = true;
-    }
-    const PlanAndInputs planned = make_plan(results, {o.opt});
+    const PlanAndInputs planned = make_plan(results, {o.opt, o.opt > 0 ? context_->engine->machine() : Machine()});
     CompiledPlan compiled = compile_plan(*context_->engine, context_->kernels, planned);
     context_->stats.kernels_compiled += compiled.newly_compiled;
     CachedPlan cached{std::make_shared<const CompiledPlan>(std::move(compiled)), {}};

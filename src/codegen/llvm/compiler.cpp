@@ -37,6 +37,14 @@ std::unique_ptr<TargetCpu> CpuCompiler::take_target() {
   return std::make_unique<TargetCpu>(options_.cpu, options_.opt_level, options_.emit.strict_float);
 }
 
+unsigned CpuCompiler::lanes() {
+  auto target = take_target();
+  const unsigned n = target->math().max_lanes;
+  const std::lock_guard lock(mutex_);
+  idle_.push_back(std::move(target));
+  return n;
+}
+
 Code CpuCompiler::compile(const Linearized& program, const std::string& name, CodeForm form) {
   auto target = take_target();
   if (form == CodeForm::Object && !target->missing_feature().empty())

@@ -34,6 +34,9 @@ class CpuCompiler {
   // need not. Throws Error of Compile, NotImplemented and Internal.
   Code compile(const Linearized& program, const std::string& name, CodeForm form);
 
+  // f32 in a vector register of the target.
+  unsigned lanes();
+
  private:
   std::unique_ptr<TargetCpu> take_target();
 

@@ -4,34 +4,9 @@
 #include <map>
 #include <optional>
 
+#include "passes/linear_form.hpp"
+
 namespace uopc::codegen {
-namespace {
-
-// A sum of products with constants; the terms by node id.
-struct LinearForm {
-  std::map<uint32_t, int64_t> terms;
-  int64_t constant = 0;
-};
-
-constexpr int kMaxTerms = 64;
-
-// Adds factor * u; false where it would be too long.
-bool add_terms(LinearForm& out, UOp u, int64_t factor, int depth = 0) {
-  if (depth > kMaxTerms || out.terms.size() > kMaxTerms) return false;
-  if (u.is_const()) {
-    out.constant += factor * u.value().as_int();
-    return true;
-  }
-  if (u.is(Op::Add)) return add_terms(out, u.src(0), factor, depth + 1) && add_terms(out, u.src(1), factor, depth + 1);
-  if (u.is(Op::Mul))
-    for (const int k : {0, 1})
-      if (u.src(k).is_const()) return add_terms(out, u.src(1 - k), factor * u.src(k).value().as_int(), depth + 1);
-  if ((out.terms[u.id()] += factor) == 0) out.terms.erase(u.id());
-  return true;
-}
-
-}  // namespace
-
 const Lanes::Loop* Lanes::opened_at(size_t open) const {
   const auto at = std::ranges::lower_bound(loops_, open, {}, &Loop::open);
   return at != loops_.end() && at->open == open ? &*at : nullptr;
@@ -157,13 +132,13 @@ class LaneFinder {
     for (const Access& a : list) {
       if (a.stride == Lanes::kIrregular || a.stride == 0 || a.stride != stride) return false;
       if (std::ranges::any_of(forms, [&](const auto& f) { return f.first == a.index; })) continue;
-      LinearForm form;
-      if (!add_terms(form, a.index, 1)) return false;
-      forms.emplace_back(a.index, std::move(form));
+      auto form = linear_form(a.index);
+      if (!form) return false;
+      forms.emplace_back(a.index, *std::move(form));
     }
     for (size_t i = 0; i < forms.size(); i++)
       for (size_t k = 0; k < i; k++) {
-        if (forms[i].second.terms != forms[k].second.terms) return false;
+        if (!forms[i].second.same_terms(forms[k].second)) return false;
         const int64_t distance = forms[i].second.constant - forms[k].second.constant;
         if (distance != 0 && distance % stride == 0 && std::abs(distance / stride) < width) return false;
       }
