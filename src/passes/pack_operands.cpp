@@ -16,6 +16,8 @@ namespace {
 // Reads of an element from which a copy pays where lanes would have to be gathered, and where only rows are far apart:
 // those of a panel stay in the first level's cache, rows of a large matrix fall on few of its sets.
 constexpr int64_t kReuseOfGathered = 8, kReuseOfRows = 48, kFarApart = 256, kSmall = 16 << 10;
+// Products below which another kernel costs more than it saves.
+constexpr int64_t kLeastWork = 1 << 17;
 
 struct Operand {
   UOp value;
@@ -135,9 +137,12 @@ class Packer {
     const UOp product = u.src(0);
     if (!product.is(Op::Mul) || u.ndim() == 0) return u;
     const size_t kept = u.shape().size();
-    int64_t steps = 1;
-    for (size_t k = kept; k < product.shape().size(); k++) steps *= product.shape()[k];
-    if (steps < 4) return u;
+    int64_t steps = 1, work = 1;
+    for (size_t k = 0; k < product.shape().size(); k++) {
+      if (k >= kept) steps *= product.shape()[k];
+      work = std::min<int64_t>(INT32_MAX, work * product.shape()[k]);
+    }
+    if (steps < 4 || work < kLeastWork) return u;
     Operand x = look_at(product.src(0), machine_), y = look_at(product.src(1), machine_);
     if (fits_already(x, y, kept)) return u;
     std::optional<UOp> best;
