@@ -1,6 +1,7 @@
 #include "passes/accesses.hpp"
 
 #include <algorithm>
+#include <bit>
 
 #include "ir/walk.hpp"
 #include "passes/linear_form.hpp"
@@ -23,7 +24,7 @@ bool is_part(UOp u, Op op, UOp range, int64_t width) {
   return u.is(op) && u.src(0) == range && u.src(1).is_const() && u.src(1).value().as_int() == width;
 }
 
-int64_t stride(const std::optional<LinearForm>& form, UOp range, int64_t width) {
+int64_t stride(const std::optional<LinearForm>& form, UOp range, int64_t width, bool* in_panels = nullptr) {
   if (!range) return 0;
   if (!form) return Access::kIrregular;
   int64_t whole = 0, within = 0;
@@ -40,6 +41,7 @@ int64_t stride(const std::optional<LinearForm>& form, UOp range, int64_t width) 
       return Access::kIrregular;
   }
   if (within == 0 && !blocks) return whole;
+  if (in_panels) *in_panels = true;
   return whole == 0 && within != 0 ? within : Access::kIrregular;
 }
 
@@ -57,7 +59,7 @@ int64_t Accesses::turns() const {
 }
 
 int64_t lane_width(int64_t size, const Machine& machine) {
-  return std::min(size, machine.tile_lanes());
+  return size >= machine.tile_lanes() ? machine.tile_lanes() : static_cast<int64_t>(std::bit_floor(uint64_t(size)));
 }
 
 Accesses accesses(UOp plain, const Shape& shape, const Machine& machine) {
@@ -81,8 +83,11 @@ Accesses accesses(UOp plain, const Shape& shape, const Machine& machine) {
   for (UOp index : indices) {
     const auto form = linear_form(index);
     Access a;
-    for (size_t k = 0; k < shape.size(); k++)
-      a.strides.push_back(stride(form, out.loops[k], lane_width(shape[k], machine)));
+    for (size_t k = 0; k < shape.size(); k++) {
+      bool in_panels = false;
+      a.strides.push_back(stride(form, out.loops[k], lane_width(shape[k], machine), &in_panels));
+      a.in_panels.push_back(in_panels);
+    }
     for (UOp r : out.reduce) a.reduce_strides.push_back(stride(form, r, 0));
     out.loads.push_back(std::move(a));
   }

@@ -12,6 +12,7 @@ struct Access {
   static constexpr int64_t kIrregular = INT64_MIN;
 
   std::vector<int64_t> strides;         // by output axis; kIrregular where it is not one number
+  std::vector<char> in_panels;          // by output axis: memory holds it in blocks of `lane_width`
   std::vector<int64_t> reduce_strides;  // by REDUCE loop
 
   bool reduced() const;  // it moves with a REDUCE loop
@@ -26,7 +27,7 @@ struct Accesses {
   int64_t turns() const;
 };
 
-// The lanes that an axis of `size` is given: all that a row of a register tile holds, or all of a shorter axis.
+// The lanes that an axis of `size` is given: all that a row of a register tile holds, or the largest power of two in a shorter axis.
 int64_t lane_width(int64_t size, const Machine& machine);
 
 // Of a program that was lowered without Opts from a value of `shape`. An axis that memory holds in blocks of

@@ -34,6 +34,8 @@ bool keeps_a_maximum(UOp plain) {
   return found;
 }
 
+constexpr int64_t kInPanels = 1000;  // loads that an axis in panels counts for
+
 class Chooser {
  public:
   Chooser(UOp value, UOp plain, const Machine& machine)
@@ -70,15 +72,19 @@ class Chooser {
     return std::ranges::count_if(at_.loads, [&](const Access& a) { return a.reduced() && is(a.strides[axis]); });
   }
 
+  bool in_panels(size_t axis) const {
+    return std::ranges::any_of(at_.loads, [&](const Access& a) { return a.reduced() && a.in_panels[axis]; });
+  }
+
   // The axis that runs as vectors: no load inside the reduction is gathered. Of several, one that most loads move along
-  // with, and of these the last, which is the one that stores are contiguous in.
+  // with or that an operand was packed for, and of these the last, which is the one that stores are contiguous in.
   std::optional<size_t> lane_axis() const {
     std::optional<size_t> best;
     int64_t best_units = 0;
     for (size_t k = 0; k < shape_.size(); k++) {
       if (shape_[k] < machine_.lanes / 2 || !at_.loops[k]) continue;
       if (count(k, [](int64_t s) { return s != 0 && s != 1; }) > 0) continue;
-      const int64_t units = count(k, [](int64_t s) { return s == 1; });
+      const int64_t units = count(k, [](int64_t s) { return s == 1; }) + (in_panels(k) ? kInPanels : 0);
       if (units > 0 && units >= best_units) {
         best = k;
         best_units = units;
@@ -92,7 +98,7 @@ class Chooser {
     std::optional<size_t> best;
     int64_t best_shared = 0;
     for (size_t k = 0; k < shape_.size(); k++) {
-      if (k == lane || !at_.loops[k] || shape_[k] < 2) continue;
+      if (k == lane || !at_.loops[k] || shape_[k] < 2 || in_panels(k)) continue;
       int64_t shared = 0;
       for (const Access& a : at_.loads)
         if (a.reduced() && a.strides[k] == 0) shared += a.strides[lane] == 1 ? 1000 : 1;

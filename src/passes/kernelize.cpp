@@ -157,7 +157,7 @@ class Planner {
       const int64_t n = count_elements(value.shape());
       const UOp to =
           graph.buffer(std::clamp<int64_t>(n, 1, kMaxElements), value.dtype(), static_cast<int64_t>(inputs.size()));
-      return lower(substitute(value, slots), to, opts, LowerForm::Lanes);
+      return lower(substitute(value, slots), to, opts, options_.opt > 0 ? LowerForm::Lanes : LowerForm::Unrolled);
     };
     std::vector<UOp> inputs = buffers_of(value), dropped;
     UOp program = lowered(inputs, {}, {});

@@ -5,13 +5,16 @@
 #include "ir/py_text.hpp"
 #include "passes/output_loops.hpp"
 #include "passes/rangeify.hpp"
+#include "passes/tighten_indices.hpp"
 #include "passes/verify.hpp"
 #include "uopc/passes.hpp"
 
 namespace uopc {
 namespace {
 
-[[noreturn]] void fail(const std::string& message) { throw Error(ErrorCode::Type, message); }
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::Type, message);
+}
 
 void check_supported(const Opts& opts) {
   const auto refuse = [](const char* field) {
@@ -71,10 +74,11 @@ UOp lower(UOp value, UOp out, const Opts& opts, LowerForm form) {
       (shared ? threaded : effects).push_back(effect);
     }
   if (!threaded.empty()) {
-    const UOp body = merge_ends(ctx.simplify(graph.sink(threaded)));
+    const UOp body = merge_ends(graph.sink(threaded));
     effects.insert(effects.begin(), body.end(std::span(&loops.thread, 1)));
   }
-  return merge_ends(ctx.simplify(graph.sink(effects)));
+  const UOp program = ctx.simplify(graph.sink(effects));
+  return merge_ends(form == LowerForm::Lanes ? ctx.simplify(tighten_indices(program)) : program);
 }
 
 UOp as_program(UOp root, const Opts& opts, LowerForm form) {
@@ -83,7 +87,8 @@ UOp as_program(UOp root, const Opts& opts, LowerForm form) {
     if (opts != Opts{}) fail(fmt::format("a loop program is not lowered: {} does not apply to it", to_string(opts)));
     return root;
   }
-  if (root.dtype() == DType::Void) fail(fmt::format("{} has no value to lower (a loop program's root is a SINK)", describe(root)));
+  if (root.dtype() == DType::Void)
+    fail(fmt::format("{} has no value to lower (a loop program's root is a SINK)", describe(root)));
   const std::vector<UOp> inputs = buffers(root);
   const int64_t slot = static_cast<int64_t>(inputs.size());
   for (UOp b : inputs)

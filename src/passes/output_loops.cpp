@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <bit>
 #include <optional>
 
 #include "ir/py_text.hpp"
@@ -45,7 +46,8 @@ void check(const Shape& shape, const Opts& opts, LowerForm form) {
       fail("Opts.tile of axis {}: {} is no multiple of its upcast {}", axis, n, f);
 }
 
-std::vector<Piece> pieces(int64_t size, int64_t upcast, int64_t tile) {
+// What is left of an axis of lanes is cut into powers of two: LLVM takes vectors of other widths apart.
+std::vector<Piece> pieces(int64_t size, int64_t upcast, int64_t tile, bool lanes) {
   if (size == 0) return {{0, 1, 0, 1}};
   std::vector<Piece> out;
   int64_t done = 0;
@@ -57,7 +59,11 @@ std::vector<Piece> pieces(int64_t size, int64_t upcast, int64_t tile) {
     out.push_back({done, 1, steps, upcast});
     done += steps * upcast;
   }
-  if (done < size) out.push_back({done, 1, 1, size - done});
+  while (done < size) {
+    const int64_t left = size - done, copies = lanes ? static_cast<int64_t>(std::bit_floor(uint64_t(left))) : left;
+    out.push_back({done, 1, 1, copies});
+    done += copies;
+  }
   return out;
 }
 
@@ -65,11 +71,11 @@ class Loops {
  public:
   Loops(Ctx& ctx, const Shape& shape, const Opts& opts, LowerForm form)
       : ctx_(ctx), graph_(ctx.graph()), shape_(shape), opts_(opts) {
-    for (size_t k = 0; k < shape.size(); k++) {
-      const int64_t upcast = factor_of(opts.upcast, k, 1);
-      of_axis_.push_back(pieces(shape[k], upcast, factor_of(opts.tile, k, 0)));
-      if (form == LowerForm::Lanes && upcast > 1) lanes_ = k;
-    }
+    if (form == LowerForm::Lanes)
+      for (size_t k = 0; k < shape.size(); k++)
+        if (factor_of(opts.upcast, k, 1) > 1) lanes_ = k;
+    for (size_t k = 0; k < shape.size(); k++)
+      of_axis_.push_back(pieces(shape[k], factor_of(opts.upcast, k, 1), factor_of(opts.tile, k, 0), lanes_ == k));
   }
 
   OutputLoops run() {

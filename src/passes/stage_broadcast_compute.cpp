@@ -1,6 +1,6 @@
 // Which values are computed once and kept, though the graph does not ask for it.
 //
-// Four kinds at every level, one more from level 1 on:
+// Four kinds at every level, two more from level 1 on:
 //   - a REDUCE that a growing EXPAND above it would repeat;
 //   - a REDUCE that two kernels would compute, or one at two indices;
 //   - an element-wise value that two kernels would compute and that takes more than kSharedCost operations (a single
@@ -8,18 +8,20 @@
 //     length;
 //   - the same of a value that one kernel would compute at two indices (a sum of a value and the value shifted), where
 //     a chain of such would grow exponentially;
+//   - from level 1 on, a large product of tensors within another reduction, which would hide it from register tiles;
 //   - from level 1 on, an element-wise value of kRepeatedCost or more that an EXPAND repeats within a loop, so that it
 //     cannot be computed outside of it (the activation that a matrix product reads).
 #include <algorithm>
 #include <numeric>
 
 #include "passes/kernelize.hpp"
+#include "passes/verify.hpp"
 
 namespace uopc {
 namespace {
 
 constexpr int64_t kSharedCost = 64, kSharedNumberCost = 256, kRepeatedCost = 12, kLargestCost = 1'000'000;
-constexpr int64_t kRepeats = 4;
+constexpr int64_t kRepeats = 4, kLargeProduct = 1 << 17;
 
 int64_t operation_cost(UOp u) {
   switch (u.op()) {
@@ -80,6 +82,16 @@ View view_of_source(UOp user, size_t k, View view) {
   return std::max(v, kOwnElement + 1);
 }
 
+// A sum of products of two tensors that a register tile suits.
+bool is_large_product(UOp u) {
+  if (!u.is(Op::Reduce) || u.arg<ReduceArg>().op != Op::Add || !is_float(u.dtype())) return false;
+  UOp product = u.src(0);
+  while (kMovement.has(product.op())) product = product.src(0);
+  if (product.is(Op::Where)) product = product.src(1);  // the guard of a derivative
+  return product.is(Op::Mul) && product.src(0) != product.src(1) && !product.src(1).is_const() &&
+         count_elements(u.src(0).shape()) >= kLargeProduct;
+}
+
 class Stager {
  public:
   Stager(std::span<const UOp> roots, const CutOptions& options) : roots_(roots), options_(options) {
@@ -106,6 +118,7 @@ class Stager {
     bool joins = false;      // two uses lie in different kernels, or are of two views; or it is moved, and that is so
     bool broadcast = false;  // an EXPAND above repeats it
     bool repeated = false;   // in an inner loop, and only movement lies between
+    bool reduced = false;    // a REDUCE of the same kernel is made of it
   };
 
   void use(Uses& u, uint64_t owner, View view) {
@@ -130,6 +143,7 @@ class Stager {
       const UOp u = order_[i];
       const Uses own = uses_[u];
       if (u.is(Op::Reduce) && (own.broadcast || own.joins || own.owner == kMany)) staged_.insert(u);
+      if (options_.opt > 0 && own.reduced && is_large_product(u)) staged_.insert(u);
       const bool cut = u.is(Op::Stage) || staged_.contains(u);
       for (size_t k = 0; k < u.src().size(); k++) {
         Uses& s = uses_[u.src(k)];
@@ -138,6 +152,7 @@ class Stager {
         s.broadcast |= grows(u) || (own.broadcast && !cut);
         s.repeated |= u.is(Op::Expand) && repeats_inner_loop(u);
         s.repeated |= own.repeated && kMovement.has(u.op());
+        s.reduced |= u.is(Op::Reduce) || (own.reduced && !cut);
       }
     }
   }
