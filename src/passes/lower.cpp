@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "ir/py_text.hpp"
+#include "passes/check_opts.hpp"
+#include "passes/merge_ends.hpp"
 #include "passes/output_loops.hpp"
 #include "passes/rangeify.hpp"
 #include "passes/tighten_indices.hpp"
@@ -14,15 +16,6 @@ namespace {
 
 [[noreturn]] void fail(const std::string& message) {
   throw Error(ErrorCode::Type, message);
-}
-
-void check_supported(const Opts& opts) {
-  const auto refuse = [](const char* field) {
-    throw Error(ErrorCode::NotImplemented, fmt::format("Opts.{} is not yet supported", field));
-  };
-  if (opts.gpu) refuse("gpu");
-  if (!opts.local.empty()) refuse("local");
-  if (opts.unroll < 1) fail(fmt::format("Opts.unroll is {}; it is 1 or more", opts.unroll));
 }
 
 void check_output(UOp value, UOp out) {
@@ -51,12 +44,12 @@ std::vector<UOp> buffers(UOp root) {
 }  // namespace
 
 UOp lower(UOp value, UOp out, const Opts& opts, LowerForm form) {
-  check_supported(opts);
   verify_structure(value, PipelineStage::Graph);
   check_output(value, out);
   for (UOp b : buffers(value))
     if (b.arg<ParamArg>().slot == out.arg<ParamArg>().slot)
       fail(fmt::format("{} is the output and is read as well", describe(b)));
+  check_opts(value, opts, form);
 
   Graph& graph = value.graph();
   Ctx ctx(graph, opts.unroll);

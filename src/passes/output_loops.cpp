@@ -1,55 +1,20 @@
 #include "passes/output_loops.hpp"
 
-#include <fmt/format.h>
-
 #include <bit>
 #include <optional>
 
-#include "ir/py_text.hpp"
-#include "uopc/error.hpp"
-
 namespace uopc {
 namespace {
-
-template <class... Args>
-[[noreturn]] void fail(fmt::format_string<Args...> text, Args&&... args) {
-  throw Error(ErrorCode::Type, fmt::format(text, std::forward<Args>(args)...));
-}
-
-// Part of an axis: `begin` + (block * steps + inner) * copies + copy.
-struct Piece {
-  int64_t begin, blocks, steps, copies;
-};
 
 int64_t factor_of(const std::map<int64_t, int64_t>& factors, size_t axis, int64_t absent) {
   const auto at = factors.find(static_cast<int64_t>(axis));
   return at == factors.end() ? absent : at->second;
 }
 
-void check(const Shape& shape, const Opts& opts, LowerForm form) {
-  const auto ndim = static_cast<int64_t>(shape.size());
-  const auto check_axis = [&](const char* field, int64_t axis) {
-    if (axis < 0 || axis >= ndim)
-      fail("Opts.{}: there is no axis {} in an output of shape {}", field, axis, py_tuple(shape));
-  };
-  if (opts.thread) check_axis("thread", *opts.thread);
-  for (const auto& [field, factors] : {std::pair{"upcast", &opts.upcast}, {"tile", &opts.tile}})
-    for (const auto& [axis, n] : *factors) {
-      check_axis(field, axis);
-      const int64_t size = shape[static_cast<size_t>(axis)];
-      if (n < 1) fail("Opts.{} of axis {} is {}; it is 1 or more", field, axis, n);
-      if (form == LowerForm::Unrolled && size % n != 0)
-        fail("Opts.{} of axis {}: {} does not divide its size {}", field, axis, n, size);
-    }
-  for (const auto& [axis, n] : opts.tile)
-    if (const int64_t f = factor_of(opts.upcast, static_cast<size_t>(axis), 1); n % f != 0)
-      fail("Opts.tile of axis {}: {} is no multiple of its upcast {}", axis, n, f);
-}
-
 // What is left of an axis of lanes is cut into powers of two: LLVM takes vectors of other widths apart.
-std::vector<Piece> pieces(int64_t size, int64_t upcast, int64_t tile, bool lanes) {
+std::vector<AxisPiece> pieces(int64_t size, int64_t upcast, int64_t tile, bool lanes) {
   if (size == 0) return {{0, 1, 0, 1}};
-  std::vector<Piece> out;
+  std::vector<AxisPiece> out;
   int64_t done = 0;
   if (tile > 0 && size >= tile) {
     out.push_back({0, size / tile, tile / upcast, upcast});
@@ -67,23 +32,31 @@ std::vector<Piece> pieces(int64_t size, int64_t upcast, int64_t tile, bool lanes
   return out;
 }
 
+}  // namespace
+
+SplitAxes split_axes(const Shape& shape, const Opts& opts, LowerForm form) {
+  SplitAxes axes;
+  for (size_t k = 0; k < shape.size() && form == LowerForm::Lanes; k++)
+    if (shape[k] > 1 && factor_of(opts.upcast, k, 1) > 1) axes.lanes = k;
+  for (size_t k = 0; k < shape.size(); k++)
+    axes.pieces.push_back(
+        pieces(shape[k], factor_of(opts.upcast, k, 1), factor_of(opts.tile, k, 0), axes.lanes == k));
+  return axes;
+}
+
+namespace {
+
 class Loops {
  public:
   Loops(Ctx& ctx, const Shape& shape, const Opts& opts, LowerForm form)
-      : ctx_(ctx), graph_(ctx.graph()), shape_(shape), opts_(opts) {
-    if (form == LowerForm::Lanes)
-      for (size_t k = 0; k < shape.size(); k++)
-        if (factor_of(opts.upcast, k, 1) > 1) lanes_ = k;
-    for (size_t k = 0; k < shape.size(); k++)
-      of_axis_.push_back(pieces(shape[k], factor_of(opts.upcast, k, 1), factor_of(opts.tile, k, 0), lanes_ == k));
-  }
+      : ctx_(ctx), graph_(ctx.graph()), shape_(shape), opts_(opts), axes_(split_axes(shape, opts, form)) {}
 
   OutputLoops run() {
     // The THREAD loop goes over the largest piece of its axis. Other pieces of it have nests behind that loop.
     if (opts_.thread) {
       const auto axis = static_cast<size_t>(*opts_.thread);
-      const Piece& p = of_axis_[axis].front();
-      const bool tiled = opts_.tile.contains(*opts_.thread) && p.blocks * p.steps * p.copies > 0;
+      const AxisPiece& p = axes_.pieces[axis].front();
+      const bool tiled = p.blocks != 1;
       const int64_t n = tiled ? p.blocks : p.steps;
       if (shape_[axis] != 1 && n != 1) {
         out_.thread = ctx_.new_range(n, AxisType::Thread);
@@ -101,7 +74,7 @@ class Loops {
   // The combinations of pieces, the last axis the fastest.
   bool next(std::vector<size_t>& choice) const {
     for (size_t k = choice.size(); k-- > 0;) {
-      if (++choice[k] < of_axis_[k].size()) return true;
+      if (++choice[k] < axes_.pieces[k].size()) return true;
       choice[k] = 0;
     }
     return false;
@@ -119,11 +92,11 @@ class Loops {
     std::vector<UOp> block(n), inner(n), lane(n);
     if (nest.in_thread) (thread_is_block_ ? block : inner)[static_cast<size_t>(*opts_.thread)] = out_.thread;
     for (size_t k = 0; k < n; k++)
-      if (const Piece& p = piece(choice, k); !block[k]) block[k] = loop(p.blocks, AxisType::Loop);
+      if (const AxisPiece& p = piece(choice, k); !block[k]) block[k] = loop(p.blocks, AxisType::Loop);
     for (size_t k = 0; k < n; k++)
-      if (const Piece& p = piece(choice, k); !inner[k]) inner[k] = loop(p.steps, AxisType::Loop);
-    if (lanes_)
-      if (const Piece& p = piece(choice, *lanes_); p.copies > 1) lane[*lanes_] = loop(p.copies, AxisType::Upcast);
+      if (const AxisPiece& p = piece(choice, k); !inner[k]) inner[k] = loop(p.steps, AxisType::Loop);
+    if (axes_.lanes)
+      if (const AxisPiece& p = piece(choice, *axes_.lanes); p.copies > 1) lane[*axes_.lanes] = loop(p.copies, AxisType::Upcast);
 
     std::vector<int64_t> copy(n, 0);
     for (bool more = true; more;) {
@@ -140,9 +113,9 @@ class Loops {
     out_.nests.push_back(std::move(nest));
   }
 
-  const Piece& piece(const std::vector<size_t>& choice, size_t axis) const { return of_axis_[axis][choice[axis]]; }
+  const AxisPiece& piece(const std::vector<size_t>& choice, size_t axis) const { return axes_.pieces[axis][choice[axis]]; }
 
-  UOp place(const Piece& p, UOp block, UOp inner, UOp lane, int64_t copy) {
+  UOp place(const AxisPiece& p, UOp block, UOp inner, UOp lane, int64_t copy) {
     UOp at = inner;
     if (p.blocks != 1) at = block * graph_.constant(p.steps) + at;
     if (p.copies != 1) at = at * graph_.constant(p.copies) + (lane ? lane : graph_.constant(copy));
@@ -154,8 +127,7 @@ class Loops {
   Graph& graph_;
   const Shape& shape_;
   const Opts& opts_;
-  std::vector<std::vector<Piece>> of_axis_;
-  std::optional<size_t> lanes_;
+  const SplitAxes axes_;
   bool thread_is_block_ = false;
   OutputLoops out_;
 };
@@ -163,7 +135,6 @@ class Loops {
 }  // namespace
 
 OutputLoops output_loops(Ctx& ctx, const Shape& shape, const Opts& opts, LowerForm form) {
-  check(shape, opts, form);
   return Loops(ctx, shape, opts, form).run();
 }
 

@@ -8,6 +8,7 @@
 // a size does not divide there, the rest of the axis has a nest of its own; the nests stand side by side, within the
 // THREAD loop but for the rest of its own axis.
 #pragma once
+#include <optional>
 #include <vector>
 
 #include "passes/rangeify.hpp"
@@ -15,6 +16,17 @@
 #include "uopc/passes.hpp"
 
 namespace uopc {
+
+// Part of an axis: begin + (block * steps + inner) * copies + copy.
+struct AxisPiece {
+  int64_t begin, blocks, steps, copies;
+};
+struct SplitAxes {
+  std::vector<std::vector<AxisPiece>> pieces;  // that make up each axis: one where its factors divide
+  std::optional<size_t> lanes;                 // the axis whose copies are lanes
+};
+// Opts fit the shape (`check_opts`).
+SplitAxes split_axes(const Shape& shape, const Opts& opts, LowerForm form);
 
 struct OutputNest {
   bool in_thread = false;                // inside the THREAD loop
@@ -26,7 +38,7 @@ struct OutputLoops {
   std::vector<OutputNest> nests;
 };
 
-// Throws Error(Type) for Opts that `shape` has no axes for, and for factors that do not divide where they have to.
+// Opts fit the shape (`check_opts`).
 OutputLoops output_loops(Ctx& ctx, const Shape& shape, const Opts& opts, LowerForm form);
 
 }  // namespace uopc

@@ -42,6 +42,13 @@ std::vector<UOp> unravel(UOp flat, const Shape& shape) {
   return index;
 }
 
+std::optional<size_t> innermost_reduced(UOp reduce) {
+  const Shape& shape = reduce.src(0).shape();
+  for (size_t k = shape.size(); k-- > reduce.shape().size();)
+    if (shape[k] != 1) return k;
+  return {};
+}
+
 Ctx::Ctx(Graph& graph, int64_t unroll) : graph_(graph), unroll_(unroll), simplifier_(symbolic_rules()) {}
 
 UOp Ctx::new_range(int64_t size, AxisType kind) {
@@ -91,8 +98,10 @@ Ctx::Facts Ctx::facts(TupleId at) {
 
 UOp Ctx::rangeify(UOp value, std::span<const UOp> index) {
   const TupleId at = intern({index.begin(), index.end()});
-  int64_t max_steps = steps_ + kFreeSteps;
-  post_order(value, [&](UOp) { max_steps += kStepsPerNode; });
+  if (max_steps_ == 0) {
+    max_steps_ = kFreeSteps;
+    post_order(value, [&](UOp) { max_steps_ += kStepsPerNode; });
+  }
   std::vector<Frame> stack{{value, at}};
   while (!stack.empty()) {
     Frame& f = stack.back();
@@ -101,10 +110,10 @@ UOp Ctx::rangeify(UOp value, std::span<const UOp> index) {
       memo_.emplace(key(f.u, f.at), build(f));
       stack.pop_back();
     } else if (!memo_.contains(key(u, inner))) {
-      if (++steps_ > max_steps)
+      if (++steps_ > max_steps_)
         throw Error(ErrorCode::NotImplemented,
                     fmt::format("a kernel of more than {} values: the same nodes are read at too many different indices",
-                                max_steps));
+                                max_steps_));
       stack.push_back({u, inner});
     }
   }
@@ -148,13 +157,9 @@ void Ctx::open_reduction(Frame& f) {
   const Shape& shape = f.u.src(0).shape();
   const size_t kept = f.u.shape().size();
   const Facts at = facts(f.at);
-  size_t unrolled = shape.size();  // axis
-  for (size_t k = kept; k < shape.size() && unroll_ > 1; k++)
-    if (shape[k] != 1) unrolled = k;
-  if (unrolled < shape.size() && shape[unrolled] % unroll_ != 0)
-    throw Error(ErrorCode::Type, fmt::format("Opts.unroll: {} does not divide {}, the size of axis {} of {}", unroll_,
-                                             shape[unrolled], unrolled, describe(f.u)));
-  const auto steps = [&](size_t k) { return k == unrolled ? shape[k] / unroll_ : shape[k]; };
+  const size_t innermost = innermost_reduced(f.u).value_or(kept);
+  const int64_t copies = innermost < shape.size() && shape[innermost] > 1 ? unroll_ : 1;
+  const auto steps = [&](size_t k) { return k == innermost ? shape[k] / copies : shape[k]; };
   // Reads of one REDUCE inside the same loops share its loop. An index that was itself reduced may come out of that very
   // loop, so it gets one of its own.
   auto [it, made] = reduce_ranges_.try_emplace({f.u.id(), {at.reduces, at.reduces ? f.at : at.open}});
@@ -163,11 +168,11 @@ void Ctx::open_reduction(Frame& f) {
     for (size_t k = kept; k < shape.size(); k++)
       if (steps(k) != 1) it->second.push_back(new_range(steps(k), AxisType::Reduce));
   loop.ranges = it->second;
-  for (int64_t part = 0; part < (unrolled < shape.size() ? unroll_ : 1); part++) {
+  for (int64_t part = 0; part < copies; part++) {
     std::vector<UOp> inner = *tuples_[f.at];
     for (size_t k = kept, r = 0; k < shape.size(); k++) {
       UOp i = steps(k) == 1 ? graph_.constant(0) : loop.ranges[r++];
-      if (k == unrolled) i = simplify(i * graph_.constant(unroll_) + graph_.constant(part));
+      if (k == innermost && copies > 1) i = simplify(i * graph_.constant(copies) + graph_.constant(part));
       inner.push_back(i);
     }
     loop.parts.push_back(intern(std::move(inner)));
@@ -286,25 +291,6 @@ UOp Ctx::build(const Frame& f) {
     }
     default: return result(u.src(0), f.inner);
   }
-}
-
-UOp merge_ends(UOp sink) {
-  std::map<std::vector<uint32_t>, std::vector<UOp>> by_ranges;
-  for (UOp u : toposort(sink)) {
-    if (!u.is(Op::End)) continue;
-    std::vector<uint32_t> ids;
-    for (UOp r : u.src().subspan(1)) ids.push_back(r.id());
-    by_ranges[ids].push_back(u);
-  }
-  std::vector<std::pair<UOp, UOp>> merged;
-  for (const auto& [ids, ends] : by_ranges) {
-    if (ends.size() < 2) continue;
-    std::vector<UOp> bodies;
-    for (UOp e : ends) bodies.push_back(e.src(0));
-    const UOp all = sink.graph().sink(bodies).end(ends[0].src().subspan(1));
-    for (UOp e : ends) merged.emplace_back(e, all);
-  }
-  return merged.empty() ? sink : substitute(sink, merged);
 }
 
 }  // namespace uopc

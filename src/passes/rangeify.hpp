@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -18,11 +19,14 @@ namespace uopc {
 UOp ravel(Graph& graph, std::span<const UOp> index, const Shape& shape);
 std::vector<UOp> unravel(UOp flat, const Shape& shape);
 
+// The last axis that a REDUCE goes over and that is not of size 1.
+std::optional<size_t> innermost_reduced(UOp reduce);
+
 // What the values of one kernel share: loops and accumulators are numbered as they are made, and a value is built once
 // for each index it is read at.
 class Ctx {
  public:
-  // `unroll`: of the last axis of every REDUCE that is not of size 1.
+  // `unroll`: of the innermost axis of every REDUCE, which it divides (`check_opts`).
   explicit Ctx(Graph& graph, int64_t unroll = 1);
 
   Graph& graph() { return graph_; }
@@ -89,10 +93,7 @@ class Ctx {
   std::map<std::pair<uint32_t, std::pair<bool, uint32_t>>, std::vector<UOp>> reduce_ranges_;
   IndexSets sets_;
   NodeMap<Facts> facts_;
-  int64_t next_acc_ = 0, steps_ = 0;
+  int64_t next_acc_ = 0, steps_ = 0, max_steps_ = 0;
 };
-
-// ENDs over the same ranges become one END, whose body is all of theirs in order.
-UOp merge_ends(UOp sink);
 
 }  // namespace uopc

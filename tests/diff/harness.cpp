@@ -318,7 +318,7 @@ void Net::add_graph(const Sample& sample) {
   compare_in_bounds(whole, "interpreter", whole.after, truth, slot);
   whole.with_c = !truth.hazards.any();
   if (!cut) {
-    if (!truth.hazards.max_order) compare_with_exact(whole, truth, slot);
+    if (!truth.hazards.max_order && !options_.any_order) compare_with_exact(whole, truth, slot);
     strict_jit(whole);
     if (options_.c && whole.with_c) waiting_.push_back(std::move(whole));
     return;
@@ -339,7 +339,11 @@ void Net::add_graph(const Sample& sample) {
                                                             : std::sin(e.exact));
     }
     if (!interpret_unit(unit)) return UOp();
-    if (!exact.hazards.max_order) compare_with_exact(unit, exact, out);
+    if (options_.any_order) {
+      if (!kFunctions.has(value.op())) compare_in_bounds(unit, "interpreter", unit.after, exact, out);
+    } else if (!exact.hazards.max_order) {
+      compare_with_exact(unit, exact, out);
+    }
     strict_jit(unit);
     const auto index =
         static_cast<size_t>(std::ranges::find(unit.params, out, &KernelParam::slot) - unit.params.begin());

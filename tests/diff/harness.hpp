@@ -40,6 +40,9 @@ struct Coverage {
 
 struct NetOptions {
   bool c = true, jit = true;
+  // `lower` may change the order in which floats are added: its programs meet the graph's meaning within bounds, not to
+  // the bit.
+  bool any_order = false;
   // The steps under test. A test of the net puts something wrong in their place.
   std::function<UOp(UOp value, UOp out)> lower;
   std::function<UOp(UOp program)> simplify;

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "diff/harness.hpp"
+#include "diff/random_opts.hpp"
 #include "ir/rewrite.hpp"
 #include "passes/symbolic.hpp"
 #include "uopc/passes.hpp"
@@ -201,6 +202,56 @@ TEST(Mutants, DivisionTruncates) {
     if (!u.is(Op::FloorDiv)) return UOp();
     const UOp a = u.src(0);
     return a.lt(0).where(-(-a).floordiv(u.src(1)), u);
+  });
+}
+
+// ---- programs of Opts ------------------------------------------------------------------------------------------------
+
+void expect_mapped_change_caught(const Change& change) {
+  NetOptions o = quick();
+  Rng rng(1);
+  o.lower = [&](UOp value, UOp out) {
+    const LowerForm form = random_form(rng);
+    return changed(lower(value, out, random_opts(rng, value, form, false), form), change);
+  };
+  report(caught(o, random_graph));
+}
+
+TEST(Mutants, CopiesShareAnAccumulator) {
+  expect_mapped_change_caught([](UOp u) {
+    return u.is(Op::Alloc) ? u.graph().alloc(u.arg<ParamArg>().shape[0], u.dtype(), 0) : UOp();
+  });
+}
+TEST(Mutants, WhatAFactorLeavesOverIsForgotten) {
+  expect_mapped_change_caught([](UOp u) {
+    if (!u.is(Op::Sink) || u.src().size() < 2 || !u.src(1).is(Op::End)) return UOp();
+    return u.graph().sink(u.src().subspan(0, u.src().size() - 1));
+  });
+}
+TEST(Mutants, ALaneIsLeftOut) {
+  expect_mapped_change_caught([](UOp u) {
+    if (!u.is(Op::Range) || u.arg<RangeArg>().kind != AxisType::Upcast) return UOp();
+    return u.graph().range_(u.src(0).value().as_int() - 1, u.arg<RangeArg>().idx, AxisType::Upcast);
+  });
+}
+TEST(Mutants, AThreadIsLeftOut) {
+  expect_mapped_change_caught([](UOp u) {
+    if (!u.is(Op::Range) || u.arg<RangeArg>().kind != AxisType::Thread || u.src(0).is_const(0)) return UOp();
+    return u.graph().range_(u.src(0).value().as_int() - 1, u.arg<RangeArg>().idx, AxisType::Thread);
+  });
+}
+TEST(Mutants, ACopyIsStoredTwice) {
+  expect_mapped_change_caught([](UOp u) {
+    if (!u.is(Op::Sink) || u.src().size() < 2 || !u.src(0).is(Op::Store) || !u.src(1).is(Op::Store)) return UOp();
+    std::vector<UOp> stores(u.src().begin(), u.src().end());
+    stores[1] = stores[0].src(0).store(stores[1].src(1));
+    return u.graph().sink(stores);
+  });
+}
+TEST(Mutants, ATreeForgetsItsLastTerm) {
+  expect_mapped_change_caught([](UOp u) {
+    if (!u.is(Op::Add) || u.dtype() != DType::I32 || !u.src(1).is(Op::Add)) return UOp();
+    return u.src(0) + u.src(1).src(0);
   });
 }
 

@@ -162,13 +162,19 @@ expect 0 $'void kernel() {\n}' '' c nothing.uir
 printf '%%a = buffer 4 : dtype=f32 slot=3\n%%s = stage %%a\n%%e = exp2 %%a\n%%t = stage %%e\n%%r = add %%t, %%s\n' >staged.uir
 matches 0 "e_4 \[\('in', 0\), \('tmp', 0\)\]" '^$' plan staged.uir
 matches 0 'temps: \[\(dtypes.f32, 4\)\]  outs: \[\(dtypes.f32, 4\)\]' '^$' plan staged.uir
+printf '%%a = buffer 64 : slot=0\n%%m = reshape %%a, (8, 8)\n%%s = reduce %%m : op=add pop=1\n' >rowsum.uir
 matches 0 'define .*@kernel' '^$' llvm double.uir
 matches 0 'kernel:' '^$' asm double.uir
 matches 1 '^$' '^UOpError: .*slot 1.*taken' c - <<<'%0 = buffer 4 : slot=1'
 matches 1 '^$' '^ParseError: ' c --opts 'Opts(upcast=2)' double.uir
 matches 1 '^$' '^ParseError: ' c --opts 'nonsense' double.uir
 matches 1 '^$' '^ParseError: ' c --opts '' double.uir
-matches 1 '^$' '^UOpError: ' c --opts 'Opts(unroll=2)' gather.uir
+matches 1 '^$' '^UOpError: a loop program is not lowered' c --opts 'Opts(unroll=2)' gather.uir
+matches 1 '^$' '^UOpError: Opts.unroll is 2, but there is no REDUCE' c --opts 'Opts(unroll=2)' staged.uir
+matches 1 '^$' '^UOpError: Opts.upcast of axis 0: 3 does not divide its size ' c --opts 'Opts(upcast={0: 3})' staged.uir
+matches 1 '^$' '^NotImplementedError: Opts.gpu ' c --opts 'Opts(gpu=True)' staged.uir
+matches 0 'ridx0 < 3; .*data1\[3\]' '^$' c --lanes --opts 'Opts(upcast={0: 3})' - <<<'%a = buffer 4 : slot=0'
+matches 0 '#pragma omp parallel for.*acc1.*val15' '^$' c --opts 'Opts(upcast={0: 2}, thread=0, unroll=4)' rowsum.uir
 matches 1 '^$' '^NotImplementedError: ' c - <<<'%0 = param : slot=0 dtype=i32'
 
 # ---- run -------------------------------------------------------------------------------------------------------------

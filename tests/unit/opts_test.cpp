@@ -73,13 +73,36 @@ TEST(Opts, ThatDoNotFitAreRefused) {
   nonsense.unroll = 0;
   EXPECT_EQ(test::error_of([&] { as_program(x, nonsense); }), "UOpError: Opts.unroll is 0; it is 1 or more");
   EXPECT_TRUE(error("Opts(unroll=3)").starts_with("UOpError: Opts.unroll: 3 does not divide 8, the size of axis 1 of REDUCE"));
+  EXPECT_EQ(test::error_of([&] { as_program(x, parse_opts("Opts(unroll=2)")); }),
+            "UOpError: Opts.unroll is 2, but there is no REDUCE");
+  EXPECT_EQ(test::error_of([&] { as_program(x.reduce(Op::Max, 2), parse_opts("Opts(upcast={0: 1})")); }),
+            "UOpError: Opts.upcast: there is no axis 0 in an output of shape ()");
   EXPECT_EQ(error("Opts(tile={0: 4}, upcast={0: 4, 1: 3}, thread=1)", LowerForm::Lanes), "");
+  EXPECT_EQ(error("Opts(tile={0: 1000000000000}, upcast={0: 1000000000})", LowerForm::Lanes), "");
   EXPECT_EQ(error("Opts(gpu=True)"), "NotImplementedError: Opts.gpu is not yet supported");
   EXPECT_EQ(error("Opts(local={0: 2})"), "NotImplementedError: Opts.local is not yet supported");
   EXPECT_EQ(error("Opts()"), "");
   EXPECT_EQ(test::error_of([&] { as_program(g.sink({}), parse_opts("Opts(unroll=2)")); }),
             "UOpError: a loop program is not lowered: Opts(upcast={}, thread=None, unroll=2, tile={}, gpu=False, local={}) "
             "does not apply to it");
+}
+
+TEST(Opts, CopiesWithoutEndAreRefused) {
+  Graph g;
+  const UOp x = g.buffer(1 << 24, DType::F32, 0).reshape({1 << 12, 1 << 12}), sum = x.reduce(Op::Add, 1);
+  const auto error = [](UOp value, std::string_view opts, LowerForm form = LowerForm::Unrolled) {
+    return test::error_of([&] { as_program(value, parse_opts(opts), form); });
+  };
+  const std::string expected = "UOpError: Opts.upcast and Opts.unroll ask for more than 4096 copies of the kernel's body";
+  const std::string lanes = "UOpError: Opts.upcast and Opts.unroll, lanes included, ask for more than 4096 copies of the kernel's body";
+  EXPECT_EQ(error(x, "Opts(upcast={0: 128, 1: 64})"), expected);
+  EXPECT_EQ(error(sum, "Opts(upcast={0: 16}, unroll=512)"), expected);
+  EXPECT_EQ(error(x, "Opts(upcast={0: 4294967296, 1: 4294967296})", LowerForm::Lanes), lanes);
+  // What has no elements has no copies.
+  const UOp none = g.buffer(0, DType::F32, 0).reshape({0, 4}).permute({1, 0});
+  EXPECT_EQ(error(none.reduce(Op::Add, 1), "Opts(upcast={0: 2}, unroll=4611686018427387904)"), "");
+  EXPECT_EQ(error(none, "Opts(upcast={1: 4611686018427387904})"), "");
+  EXPECT_EQ(error(none, "Opts(upcast={0: 4}, tile={0: 4, 1: 8}, thread=1)"), "");
 }
 
 }  // namespace

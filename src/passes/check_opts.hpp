@@ -1,0 +1,14 @@
+#pragma once
+#include "uopc/opts.hpp"
+#include "uopc/passes.hpp"
+
+namespace uopc {
+
+// A kernel's body is copied at most so often, over all the loops that stand side by side.
+inline constexpr int64_t kMaxCopies = 4096;
+
+// Throws Error(Type) that says which field of `opts` does not fit `value` and why; Error(NotImplemented) for fields that
+// lowering does not take.
+void check_opts(UOp value, const Opts& opts, LowerForm form);
+
+}  // namespace uopc
