@@ -32,7 +32,7 @@ class Runner {
       params_.assign(kernel_->params().begin(), kernel_->params().end());
     } else {
       if (!root.is(Op::Sink)) verify(root, PipelineStage::Graph);
-      program_ = as_program(root, opts);
+      program_ = as_program(root, opts, LowerForm::Lanes);  // as the JIT's: the same Opts fit in every back end
       params_ = program_params(program_);
     }
   }

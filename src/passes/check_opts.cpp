@@ -60,17 +60,25 @@ int64_t check_unroll(UOp value, int64_t unroll) {
   return copies;
 }
 
-void check_copies(const Shape& shape, const Opts& opts, LowerForm form, int64_t unrolled) {
-  int64_t copies = std::min(unrolled, kMaxCopies + 1);
-  const SplitAxes axes = split_axes(shape, opts, form);
-  for (const auto& pieces : axes.pieces) {
+// `unrolled` of the body's copies are those of a REDUCE.
+void check_copies(UOp value, const Opts& opts, LowerForm form, int64_t unrolled) {
+  const SplitAxes axes = split_axes(value.shape(), opts, form);
+  int64_t copies = std::min(unrolled, kMaxCopies + 1), bodies = copies;  // lanes are copies of one body
+  for (size_t k = 0; k < axes.pieces.size(); k++) {
     int64_t n = 0;
-    for (const AxisPiece& p : pieces) n += std::min(p.copies, kMaxCopies + 1);
+    for (const AxisPiece& p : axes.pieces[k]) n += std::min(p.copies, kMaxCopies + 1);
     copies = std::min(copies * n, kMaxCopies + 1);
+    bodies = std::min(bodies * (axes.lanes == k ? std::ssize(axes.pieces[k]) : n), kMaxCopies + 1);
   }
   if (copies > kMaxCopies)
     fail("Opts.upcast and Opts.unroll{} ask for more than {} copies of the kernel's body",
          form == LowerForm::Lanes ? ", lanes included," : "", kMaxCopies);
+  if (bodies == 1) return;
+  int64_t nodes = 0;
+  post_order(value, [&](UOp) { nodes++; });
+  if (nodes * bodies > kMaxCopiedNodes)
+    fail("Opts.upcast and Opts.unroll ask for {} copies of {} nodes; {} in all are the most", bodies, nodes,
+         kMaxCopiedNodes);
 }
 
 }  // namespace
@@ -83,7 +91,7 @@ void check_opts(UOp value, const Opts& opts, LowerForm form) {
   check_factors("upcast", opts.upcast, shape, form);
   check_factors("tile", opts.tile, shape, form);
   check_tiles(opts);
-  check_copies(shape, opts, form, check_unroll(value, opts.unroll));
+  check_copies(value, opts, form, check_unroll(value, opts.unroll));
 }
 
 }  // namespace uopc

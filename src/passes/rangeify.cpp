@@ -98,10 +98,10 @@ Ctx::Facts Ctx::facts(TupleId at) {
 
 UOp Ctx::rangeify(UOp value, std::span<const UOp> index) {
   const TupleId at = intern({index.begin(), index.end()});
-  if (max_steps_ == 0) {
-    max_steps_ = kFreeSteps;
-    post_order(value, [&](UOp) { max_steps_ += kStepsPerNode; });
-  }
+  const bool first = max_steps_ == 0;
+  int64_t more = first ? kFreeSteps : 0;
+  post_order(value, [&](UOp) { more += kStepsPerNode; });
+  max_steps_ = first ? more : std::max(max_steps_, std::min(max_steps_ + more, kMostSteps));
   std::vector<Frame> stack{{value, at}};
   while (!stack.empty()) {
     Frame& f = stack.back();

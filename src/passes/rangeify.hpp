@@ -36,10 +36,10 @@ class Ctx {
 
   // The scalar at `index` of shaped value `value`. Linear in the number of distinct (node, index) pairs, which may be
   // exponential in the size of the graph (a chain of GEMMs): throws Error(NotImplemented) past kFreeSteps and
-  // kStepsPerNode a node.
+  // kStepsPerNode a node. Each further value may take kStepsPerNode a node, up to kMostSteps in all.
   UOp rangeify(UOp value, std::span<const UOp> index);
 
-  static constexpr int64_t kFreeSteps = 500'000, kStepsPerNode = 30;
+  static constexpr int64_t kFreeSteps = 500'000, kStepsPerNode = 30, kMostSteps = 10'000'000;
 
  private:
   using TupleId = uint32_t;

@@ -187,6 +187,8 @@ for backend in jit c interp; do
   expect 0 '[0]' '' run loop_by_zero.uir --in 0=three.npy "${b[@]}"
   expect 0 '[[2.0, 8.0], [4.0, 10.0], [6.0, 12.0]]' '' run "${b[@]}" --in 0=x.npy double.uir
   expect 0 '[[2.0, 8.0], [4.0, 10.0], [6.0, 12.0]]' '' run - --in 0=x.npy "${b[@]}" <double.uir
+  expect 0 '[[2.0, 8.0], [4.0, 10.0], [6.0, 12.0]]' '' run double.uir --in 0=x.npy "${b[@]}" \
+    --opts 'Opts(upcast={0: 2}, tile={0: 2}, thread=1)'
   expect 0 '' '' run double.uir --in 0=x.npy --out out.npy "${b[@]}" && same out.npy y.npy
   expect 0 '' '' run double.uir --in 0=x.npy --out 1=out1.npy --threads 1 "${b[@]}" && same out1.npy y.npy
   # A loop program: buffers that are written start with what --in says, or 0; both are printed.

@@ -105,5 +105,18 @@ TEST(Opts, CopiesWithoutEndAreRefused) {
   EXPECT_EQ(error(none, "Opts(upcast={0: 4}, tile={0: 4, 1: 8}, thread=1)"), "");
 }
 
+TEST(Opts, CopiesOfALongBodyAreRefused) {
+  Graph g;
+  UOp y = g.buffer(1 << 12, DType::F32, 0);
+  for (int i = 0; i < 4000; i++) y = (y + 1.0).recip();
+  const auto error = [&](std::string_view opts, LowerForm form = LowerForm::Unrolled) {
+    return test::error_of([&] { as_program(y, parse_opts(opts), form); });
+  };
+  EXPECT_EQ(error("Opts(upcast={0: 8})"), "");
+  EXPECT_EQ(error("Opts(upcast={0: 1024})", LowerForm::Lanes), "");
+  EXPECT_EQ(error("Opts(upcast={0: 1024})"),
+            "UOpError: Opts.upcast and Opts.unroll ask for 1024 copies of 8004 nodes; 4000000 in all are the most");
+}
+
 }  // namespace
 }  // namespace uopc
