@@ -86,6 +86,8 @@ class Merger {
 
 }  // namespace
 
-UOp merge_ends(UOp sink) { return Merger().run(sink); }
+UOp merge_ends(UOp sink) {
+  return Merger().run(sink);
+}
 
 }  // namespace uopc

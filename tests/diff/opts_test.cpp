@@ -1,6 +1,7 @@
 // The net of diff_test.cpp with every graph lowered under random Opts. Loops over the output change no order of
-// addition, so that all back ends still agree to the bit, with each other and with the graph. `unroll` does: every other
-// graph goes through a net in which floats are added in any order, and the graph's meaning is met within its bounds.
+// addition, so that all back ends still agree to the bit, with each other and with the graph. `unroll` does: every
+// other graph goes through a net in which floats are added in any order, and the graph's meaning is met within its
+// bounds.
 #include <gtest/gtest.h>
 
 #include "diff/harness.hpp"

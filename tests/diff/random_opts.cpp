@@ -51,6 +51,8 @@ Opts random_opts(Rng& rng, UOp value, LowerForm form, bool reorder_sums) {
   return o;
 }
 
-LowerForm random_form(Rng& rng) { return rng.percent(60) ? LowerForm::Lanes : LowerForm::Unrolled; }
+LowerForm random_form(Rng& rng) {
+  return rng.percent(60) ? LowerForm::Lanes : LowerForm::Unrolled;
+}
 
 }  // namespace uopc::diff
