@@ -72,7 +72,7 @@ void declare(CLI::App& app, CommandLine& line) {
   CLI::App* c = add_command(app, "c", "Print the C text of a program", "uopc c --prelude gemm.uir >gemm.c");
   add_program(c, line);
   c->add_flag("--lanes", line.lanes,
-              "The form that the JIT is given: the last upcast axis is an innermost loop, and sizes need not divide");
+              "The form that the JIT is given: the largest upcast is an innermost loop, and sizes need not divide");
   c->add_flag("--prelude", line.prelude, "Print the #includes and helpers too, so that the text compiles");
   c->add_option("--opts", line.opts, kOptsHelp)->type_name("S");
   for (const auto& [name, what, example] :

@@ -45,8 +45,9 @@ UOPC_API UOp flip_axis(UOp x, int64_t axis);
 
 // Reverse-mode derivatives: for each target the sum over `root` of seed * d root / d target, as a graph of the target's
 // shape and dtype; `seed` has root's shape and dtype. A target that root does not depend on, or only through
-// STAGE(x, "detach"), CMPLT, CMPNE or a CAST to bool or i32, gets zeros. Ties in MAX share the gradient equally; a branch of
-// WHERE that is not taken contributes 0, also where its own derivative is infinite. Linear in the graph's size.
+// STAGE(x, "detach"), CMPLT, CMPNE or a CAST to bool or i32, gets zeros. Ties in MAX share the gradient equally; a
+// branch of WHERE that is not taken contributes 0, also where its own derivative is infinite. Linear in the graph's
+// size.
 UOPC_API std::vector<UOp> gradient(UOp root, UOp seed, std::span<const UOp> targets);
 
 // What the type checker leaves out and lowering needs: sizes not negative, no void data, indices within i32, scalar
@@ -54,13 +55,13 @@ UOPC_API std::vector<UOp> gradient(UOp root, UOp seed, std::span<const UOp> targ
 // node.
 UOPC_API void verify(UOp root, PipelineStage stage);
 
-// Unrolled: as the reference, an upcast axis becomes copies of the body, and factors divide. Lanes: the copies of the last
-// upcast axis are an innermost loop of kind UPCAST, which the JIT runs as vectors; what a factor leaves over gets loops of
-// its own.
+// Unrolled: as the reference, an upcast axis becomes copies of the body, and factors divide. Lanes: the copies of the
+// axis with the largest upcast factor (the last of equals) are an innermost loop of kind UPCAST, which the JIT runs as
+// vectors; what a factor leaves over gets loops of its own.
 enum class LowerForm { Unrolled, Lanes };
 
-// The loop program that writes shaped value `value` into BUFFER `out` in row-major order: a SINK. Throws Error(Type) for
-// Opts that do not fit the value.
+// The loop program that writes shaped value `value` into BUFFER `out` in row-major order: a SINK. Throws Error(Type)
+// for Opts that do not fit the value.
 UOPC_API UOp lower(UOp value, UOp out, const Opts& opts = {}, LowerForm form = LowerForm::Unrolled);
 
 // A loop program (root SINK) as it is; a shaped graph lowered into a fresh output BUFFER whose slot is the number of

@@ -36,8 +36,12 @@ std::vector<AxisPiece> pieces(int64_t size, int64_t upcast, int64_t tile, bool l
 
 SplitAxes split_axes(const Shape& shape, const Opts& opts, LowerForm form) {
   SplitAxes axes;
+  int64_t widest = 2;
   for (size_t k = 0; k < shape.size() && form == LowerForm::Lanes; k++)
-    if (shape[k] > 1 && factor_of(opts.upcast, k, 1) > 1) axes.lanes = k;
+    if (const int64_t f = factor_of(opts.upcast, k, 1); shape[k] > 1 && f >= widest) {
+      axes.lanes = k;
+      widest = f;
+    }
   for (size_t k = 0; k < shape.size(); k++)
     axes.pieces.push_back(
         pieces(shape[k], factor_of(opts.upcast, k, 1), factor_of(opts.tile, k, 0), axes.lanes == k));

@@ -4,7 +4,8 @@
 // a loop within the block, and f copies of the body. Loops nest in this order: the THREAD axis (its blocks if tiled),
 // the blocks of tiled axes, the rest, each in the order of the axes.
 //
-// LowerForm::Lanes makes one more loop of kind UPCAST, the innermost, out of the copies of the last upcast axis. Where
+// LowerForm::Lanes makes one more loop of kind UPCAST, the innermost, out of the copies of the axis with the
+// largest upcast factor, the last of equal ones. Where
 // a size does not divide there, the rest of the axis has a nest of its own; the nests stand side by side, within the
 // THREAD loop but for the rest of its own axis.
 #pragma once

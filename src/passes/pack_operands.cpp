@@ -189,7 +189,7 @@ class Packer {
       return u.graph().make(Op::Reduce, {made.value()}, u.arg());
     };
     if (fits_already(x, y, kept)) return sum_of(kept_apart(x, kept), kept_apart(y, kept));
-    // The smallest copy; of equal ones the last axis, in which stores are contiguous.
+    // The smallest copy; of similar ones the last axis, in which stores are contiguous.
     const Operand* best = nullptr;
     size_t lane = 0;
     for (size_t k = kept; k-- > 0;)
@@ -197,7 +197,7 @@ class Packer {
         if (!one->moves[k] || other->moves[k] || u.shape()[k] < machine_.lanes / 2) continue;
         const int64_t reuse = reads_of_each(*one, kept);
         if (reuse < (one->strides[k] == 1 ? kReuseOfRows : kReuseOfGathered)) continue;
-        if (best && elements(*best) <= elements(*one)) continue;
+        if (best && elements(*best) <= 2 * elements(*one)) continue;
         best = one;
         lane = k;
       }
