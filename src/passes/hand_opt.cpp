@@ -19,8 +19,9 @@
 namespace uopc {
 namespace {
 
-// Inner iterations from which a fork (about 2 us) pays.
-constexpr int64_t kThreadWork = 1 << 16;
+// Turns of the innermost loop from which a fork (about 2 us, more when the threads sleep) pays. Tiles do some 40 of them
+// in a nanosecond, other loops one.
+constexpr int64_t kThreadWork = 1 << 16, kThreadWorkOfTiles = 1 << 20;
 // Of a maximum's loop: a tree of so many hides the latency of its chain.
 constexpr int64_t kMaxUnroll = 8;
 
@@ -124,7 +125,7 @@ class Chooser {
   }
 
   void choose_thread(Opts& o, std::optional<size_t> lane) const {
-    if (machine_.threads < 2 || at_.turns() < kThreadWork) return;
+    if (machine_.threads < 2 || at_.turns() < (lane ? kThreadWorkOfTiles : kThreadWork)) return;
     const auto blocks = [&](size_t k) {
       const auto at = o.upcast.find(static_cast<int64_t>(k));
       return shape_[k] / (at == o.upcast.end() ? 1 : at->second);

@@ -21,6 +21,7 @@ constexpr int64_t kReuseOfGathered = 8, kReuseOfRows = 48, kFarApart = 256, kSma
 constexpr int64_t kReadsOfPadded = 4;
 // The same of one that takes so many operations.
 constexpr int64_t kReadsOfCostly = 4, kCostly = 8;
+constexpr int64_t kMuchSmaller = 16;
 // Products below which another kernel costs more than it saves.
 constexpr int64_t kLeastWork = 1 << 17;
 
@@ -189,7 +190,7 @@ class Packer {
       return u.graph().make(Op::Reduce, {made.value()}, u.arg());
     };
     if (fits_already(x, y, kept)) return sum_of(kept_apart(x, kept), kept_apart(y, kept));
-    // The smallest copy; of similar ones the last axis, in which stores are contiguous.
+    // The last axis, in which stores are contiguous, but for a copy that is much smaller (a filter, beside an image).
     const Operand* best = nullptr;
     size_t lane = 0;
     for (size_t k = kept; k-- > 0;)
@@ -197,7 +198,7 @@ class Packer {
         if (!one->moves[k] || other->moves[k] || u.shape()[k] < machine_.lanes / 2) continue;
         const int64_t reuse = reads_of_each(*one, kept);
         if (reuse < (one->strides[k] == 1 ? kReuseOfRows : kReuseOfGathered)) continue;
-        if (best && elements(*best) <= 2 * elements(*one)) continue;
+        if (best && elements(*best) <= kMuchSmaller * elements(*one)) continue;
         best = one;
         lane = k;
       }

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "passes/pack_operands.hpp"
 #include "uopc/engine.hpp"
 #include "uopc/passes.hpp"
 #include "uopc/reference.hpp"
@@ -139,6 +140,24 @@ TEST(Lanes, OnlyWhereNoLaneReachesWhatAnotherOneWrites) {
     std::vector<int64_t> sizes;
     for (const KernelParam& p : program_params(program)) sizes.push_back(p.size);
     expect_as_interpreted(program, sizes);
+  }
+}
+
+TEST(PackOperands, ChangesNoValue) {
+  for (const bool turned : {false, true}) {
+    Graph g;
+    const UOp a_rows = g.buffer(53 * 47, DType::F32, 0).reshape({53, 1, 47}).expand({53, 61, 47});
+    const UOp flat = g.buffer(61 * 47, DType::F32, 1);
+    const UOp b_rows = turned ? flat.reshape({61, 47}) : flat.reshape({47, 61}).permute({1, 0});
+    const UOp plain = (a_rows * b_rows.reshape({1, 61, 47}).expand({53, 61, 47})).reduce(Op::Add, 1);
+    const UOp packed = pack_operands(std::span(&plain, 1), Machine{8, 16, 1}).front();
+    ASSERT_EQ(packed == plain, !turned);
+    std::vector<float> a(53 * 47), b(61 * 47), want(53 * 61), got(53 * 61);
+    for (size_t i = 0; i < a.size(); i++) a[i] = static_cast<float>(i * 7 % 31) - 15;
+    for (size_t i = 0; i < b.size(); i++) b[i] = static_cast<float>(i * 11 % 37) - 18;
+    interpret(as_program(plain), {{a, b, want}});
+    interpret(as_program(packed), {{a, b, got}});
+    EXPECT_EQ(got, want);
   }
 }
 
