@@ -8,6 +8,7 @@
 #include <random>
 
 #include "common/progress.hpp"
+#include "common/report_errors.hpp"
 #include "gpt.hpp"
 #include "text.hpp"
 
@@ -194,15 +195,7 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  try {
+  return report_errors([&] {
     run(s);
-  } catch (const uopc::Error& e) {
-    std::fflush(stdout);
-    fmt::print(stderr, "{}: {}\n", uopc::error_name(e.code()), e.what());
-    return 1;
-  } catch (const std::exception& e) {
-    std::fflush(stdout);
-    fmt::print(stderr, "{}\n", e.what());
-    return 1;
-  }
+  });
 }

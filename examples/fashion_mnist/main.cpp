@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "common/progress.hpp"
+#include "common/report_errors.hpp"
 #include "data.hpp"
 #include "draw.hpp"
 #include "uopc/uopc.hpp"
@@ -155,20 +156,12 @@ int main(int argc, char** argv) {
       ->check(CLI::Range(0, 10000))
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  try {
+  return report_errors([&] {
     Context ctx(uopc::Options::from_env());
     ctx.manual_seed(s.seed);
     if (s.net == "mlp")
       run(ctx, Mlp(ctx, s.width ? s.width : 128), s);
     else
       run(ctx, Cnn(ctx, s.width ? s.width : 8), s);
-  } catch (const uopc::Error& e) {
-    std::fflush(stdout);
-    fmt::print(stderr, "{}: {}\n", uopc::error_name(e.code()), e.what());
-    return 1;
-  } catch (const std::exception& e) {
-    std::fflush(stdout);
-    fmt::print(stderr, "{}\n", e.what());
-    return 1;
-  }
+  });
 }

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "common/idx_gz.hpp"
+#include "common/report_errors.hpp"
 #include "uopc/uopc.hpp"
 
 namespace {
@@ -149,13 +150,7 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--no-gcc", no_gcc, "do not compare with the same programs compiled by the system compiler");
   CLI11_PARSE(app, argc, argv);
-  try {
+  return report_errors([&] {
     classify(data, programs, runs, !no_gcc);
-  } catch (const uopc::Error& e) {
-    std::fprintf(stderr, "%s: %s\n", uopc::error_name(e.code()), e.what());
-    return 1;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 1;
-  }
+  });
 }
