@@ -6,7 +6,7 @@ library=$1 nm=$2 shared_llvm=${3:-0}
 
 # Weak and defined both count: a weak std:: template of LLVM's could still capture a host's.
 exported=$("$nm" --dynamic --defined-only "$library" | awk '{print $NF}')
-foreign=$(grep -Ev '^(_ZNK?4uopc|_ZT[ISV]N4uopc|uopc_)' <<<"$exported" || true)
+foreign=$(grep -Ev '^(_ZN(K|KR|O)?4uopc|_ZT[ISV]N4uopc|uopc_)' <<<"$exported" || true)
 if [[ -n $foreign ]]; then
   echo "$library exports names that are not uopc's:" && head -20 <<<"$foreign" && exit 1
 fi

@@ -19,8 +19,8 @@
 namespace uopc {
 namespace {
 
-// Turns of the innermost loop from which a fork (about 2 us, more when the threads sleep) pays. Tiles do some 40 of them
-// in a nanosecond, other loops one.
+// Turns of the innermost loop from which a fork (about 2 us, more when the threads sleep) pays. Tiles do some 40 of
+// them in a nanosecond, other loops one.
 constexpr int64_t kThreadWork = 1 << 16, kThreadWorkOfTiles = 1 << 20;
 // Of a maximum's loop: a tree of so many hides the latency of its chain.
 constexpr int64_t kMaxUnroll = 8;
@@ -43,7 +43,12 @@ class Chooser {
       : shape_(value.shape()),
         machine_(machine),
         at_(accesses(plain, shape_, machine)),
-        has_max_(keeps_a_maximum(plain)) {}
+        has_max_(keeps_a_maximum(plain)) {
+    // Of the value, not of `plain`: simplification may have removed one that lowering with Opts still opens.
+    post_order(value, [&](UOp u) {
+      if (u.is(Op::Reduce)) reductions_.push_back(u);
+    });
+  }
 
   Opts run() {
     Opts o;
@@ -58,11 +63,15 @@ class Chooser {
 
  private:
   void unroll(Opts& o) const {
-    // It is for every REDUCE of the kernel.
+    // It is for every REDUCE of the kernel: each one's innermost axis must be a multiple, and a sum of floats keeps the
+    // order of the program (strict_float).
     const auto divides_all = [&](int64_t f) {
-      return std::ranges::all_of(at_.reduce, [&](UOp r) {
-        const UOp size = r.src(0);
-        return size.is_const() && size.value().as_int() % f == 0;
+      return std::ranges::all_of(reductions_, [&](UOp r) {
+        if (r.arg<ReduceArg>().op != Op::Max && is_float(r.dtype())) return false;
+        const Shape& shape = r.src(0).shape();
+        for (size_t k = shape.size(); k-- > r.shape().size();)
+          if (shape[k] != 1) return shape[k] % f == 0;
+        return true;
       });
     };
     o.unroll = kMaxUnroll;
@@ -152,6 +161,7 @@ class Chooser {
   const Machine& machine_;
   const Accesses at_;
   const bool has_max_;
+  std::vector<UOp> reductions_;
 };
 
 }  // namespace

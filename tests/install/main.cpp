@@ -1,9 +1,11 @@
 // A program outside the tree: sees nothing but the installed package.
 #include <cstdio>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "uopc/nn.hpp"
 #include "uopc/uopc.hpp"
 
 #define CHECK(condition) \
@@ -32,4 +34,18 @@ int main() {
   } catch (const uopc::Error& e) {
     CHECK(e.code() == uopc::ErrorCode::Run);
   }
+
+  // Members of every kind are exported: of const, of any, and of passing tensors.
+  uopc::Context ctx;
+  uopc::nn::Linear layer(ctx, 2, 3);
+  uopc::nn::Adam optimizer(uopc::nn::parameters(layer), 0.01);
+  const uopc::Tensor input = uopc::Tensor::ones(ctx, {4, 2});
+  CHECK(layer(input).shape() == (uopc::Shape{4, 3}));
+  CHECK(input.shape().size() == 2 && input.ndim() == 2 && input.size(-1) == 2);
+  uopc::Capture step([&](std::span<const uopc::Tensor> in) {
+    return std::vector<uopc::Tensor>{optimizer.step(layer(in[0]).square().mean())};
+  });
+  const float first = step({input})[0].item<float>();
+  for (int i = 0; i < 20; i++) step({input});
+  CHECK(step({input})[0].item<float>() < first);
 }

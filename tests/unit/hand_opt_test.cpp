@@ -46,6 +46,21 @@ TEST(HandOpt, SplitsTheChainOfAMaximum) {
   EXPECT_NE(choice(rows(13), kAvx2).find("unroll=1"), std::string::npos);
 }
 
+TEST(HandOpt, KeepsTheOrderOfAFloatSumBesideAMaximum) {
+  Graph g;
+  const UOp x = g.buffer(512, DType::F32, 0).reshape({8, 64});
+  EXPECT_NE(choice(x.reduce(Op::Max, 1) + (x * x).reduce(Op::Add, 1), kAvx2).find("unroll=1"), std::string::npos);
+}
+
+// Lowering checks the reductions of the value, also those that simplification removes from the plain program.
+TEST(HandOpt, UnrollsWhatDividesEveryReduction) {
+  Graph g;
+  const UOp x = g.buffer(512, DType::F32, 0).reshape({8, 64}), y = g.buffer(8 * 63, DType::F32, 1).reshape({8, 63});
+  const UOp value = x.reduce(Op::Max, 1) + (y.cast(DType::I32).reduce(Op::Add, 1) * 0).cast(DType::F32);
+  const Opts opts = hand_opt_choice(value, as_program(value, {}, LowerForm::Lanes), kAvx2);
+  EXPECT_NO_THROW(as_program(value, opts, LowerForm::Lanes));
+}
+
 TEST(PackOperands, StagesWhatLanesWouldGather) {
   Graph g;
   const auto staged = [&](UOp root) {
