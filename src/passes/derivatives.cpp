@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
-#include <optional>
 
 #include "passes/kernelize.hpp"
 #include "uopc/passes.hpp"
@@ -14,16 +13,6 @@ namespace uopc {
 namespace {
 
 // ---- small graphs stay small ---------------------------------------------------------------------------------------
-
-// The value of a constant in any shape and dtype. Only as deep as `const_like` builds.
-std::optional<double> uniform(UOp u) {
-  for (int depth = 0; depth < 4; depth++) {
-    if (u.is_const()) return u.value().as_float();
-    if (!u.is(Op::Expand) && !u.is(Op::Reshape) && !(u.is(Op::Cast) && is_float(u.dtype()))) return {};
-    u = u.src(0);
-  }
-  return {};
-}
 
 UOp full(UOp like, Shape shape, double v) {
   return like.graph().constant(v, like.dtype()).broadcast_to(shape);
@@ -194,7 +183,8 @@ UOp d_reduce(const Adjoint& at, size_t) {
   if (n == 0) return at.g;
   if (const auto v = uniform(at.g); v && op == Op::Add) return full(at.g, x.shape(), *v);
   if (op == Op::Add) return beside(at.g, x);
-  const UOp largest = x.eq(beside(at.u, x));
+  const UOp kept = pin_rounding(x);  // or no element would be the maximum
+  const UOp largest = kept.eq(beside(kept == x ? at.u : kept.reduce(Op::Max, n), x));
   const UOp ties = largest.cast(DType::F32).reduce(Op::Add, n);  // at least 1, or all are NaN and none is chosen
   const UOp share = times(at.g.cast(DType::F32), ties.recip()).cast(at.g.dtype());
   return largest.where(beside(share, x), x.const_like(0.0));

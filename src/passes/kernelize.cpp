@@ -54,6 +54,7 @@ class Planner {
       into_.push_back(r.into ? *r.into : UOp());
     }
     check_targets();
+    values = share_stages(values);
     // A result is written to memory anyway: its STAGE is needed only where another value reads it.
     NodeSet read;
     post_order(values, [&](UOp u) {

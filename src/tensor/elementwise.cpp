@@ -5,6 +5,7 @@
 #include <limits>
 #include <numbers>
 
+#include "passes/kernelize.hpp"
 #include "tensor/operands.hpp"
 
 namespace uopc {
@@ -30,11 +31,22 @@ UOp less(UOp a, UOp b) {
 UOp greater(UOp a, UOp b) {
   return a > b;
 }
+UOp equal(UOp a, UOp b) {
+  return a.eq(b);
+}
+UOp not_equal(UOp a, UOp b) {
+  return a.ne(b);
+}
 UOp less_equal(UOp a, UOp b) {  // a NaN is neither
   return is_float(a.dtype()) ? a.lt(b).max(a.eq(b)) : a <= b;
 }
 UOp greater_equal(UOp a, UOp b) {
   return less_equal(b, a);
+}
+// Of the bits that other users of the operands see.
+template <UOp (*compare)(UOp, UOp)>
+UOp of_pinned(UOp a, UOp b) {
+  return compare(pin_rounding(a), pin_rounding(b));
 }
 UOp exp_of(UOp x) {
   return (x * kLog2E).exp2();
@@ -220,9 +232,9 @@ Tensor operator/(const Tensor& a, Scalar b) {
 Tensor operator/(Scalar a, const Tensor& b) {
   return binary("div", a, b, div, quotient_dtype(promote(b.dtype(), a)));
 }
-#define UOPC_COMPARE(sign, name)                           \
+#define UOPC_COMPARE(sign, name, of_tensors)               \
   Tensor operator sign(const Tensor& a, const Tensor& b) { \
-    return binary(#name, a, b, name);                      \
+    return binary(#name, a, b, of_tensors);                \
   }                                                        \
   Tensor operator sign(const Tensor& a, Scalar b) {        \
     return binary(#name, a, b, name);                      \
@@ -230,10 +242,10 @@ Tensor operator/(Scalar a, const Tensor& b) {
   Tensor operator sign(Scalar a, const Tensor& b) {        \
     return binary(#name, a, b, name);                      \
   }
-UOPC_COMPARE(<, less)
-UOPC_COMPARE(>, greater)
-UOPC_COMPARE(<=, less_equal)
-UOPC_COMPARE(>=, greater_equal)
+UOPC_COMPARE(<, less, less)
+UOPC_COMPARE(>, greater, greater)
+UOPC_COMPARE(<=, less_equal, of_pinned<less_equal>)
+UOPC_COMPARE(>=, greater_equal, of_pinned<greater_equal>)
 #undef UOPC_COMPARE
 Tensor operator-(const Tensor& a) {
   return a.neg();
@@ -328,13 +340,14 @@ Tensor Tensor::square() const {
   return *this * *this;
 }
 Tensor Tensor::isnan() const {
-  return ne(*this);
+  const UOp x = uop_of(*this);
+  return make_tensor(x.ne(x), {*this});
 }
 Tensor Tensor::isinf() const {
-  return is_float(dtype()) ? abs().eq(INFINITY) : ne(*this);
+  return is_float(dtype()) ? abs().eq(INFINITY) : isnan();
 }
 Tensor Tensor::isfinite() const {
-  return is_float(dtype()) ? abs() < INFINITY : eq(*this);
+  return is_float(dtype()) ? abs() < INFINITY : isnan().logical_not();
 }
 Tensor Tensor::logical_not() const {
   return make_tensor(uop_of(*this).cast(DType::Bool).logical_not(), {*this});
@@ -396,16 +409,16 @@ Tensor Tensor::mod(Scalar b) const {
   return binary("mod", *this, b, mod_of, integer_dtype("mod", promote(dtype(), b)));
 }
 Tensor Tensor::eq(const Tensor& b) const {
-  return binary("eq", *this, b, [](UOp x, UOp y) { return x.eq(y); });
+  return binary("eq", *this, b, of_pinned<equal>);
 }
 Tensor Tensor::eq(Scalar b) const {
-  return binary("eq", *this, b, [](UOp x, UOp y) { return x.eq(y); });
+  return binary("eq", *this, b, equal);
 }
 Tensor Tensor::ne(const Tensor& b) const {
-  return binary("ne", *this, b, [](UOp x, UOp y) { return x.ne(y); });
+  return binary("ne", *this, b, of_pinned<not_equal>);
 }
 Tensor Tensor::ne(Scalar b) const {
-  return binary("ne", *this, b, [](UOp x, UOp y) { return x.ne(y); });
+  return binary("ne", *this, b, not_equal);
 }
 Tensor Tensor::logical_and(const Tensor& b) const {
   return binary("logical_and", *this, b, mul, DType::Bool);

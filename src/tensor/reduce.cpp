@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ir/py_text.hpp"
+#include "passes/kernelize.hpp"
 #include "tensor/operands.hpp"
 
 namespace uopc {
@@ -46,6 +47,7 @@ Tensor first_place(const char* operation, const Tensor& t, std::optional<int64_t
   }
   const int64_t k = normal_axis(operation, *axis, x.ndim()), n = x.shape()[static_cast<size_t>(k)];
   if (n == 0) throw Error(ErrorCode::Type, fmt::format("{} over an axis of no elements", operation));
+  x = make_tensor(pin_rounding(uop_of(x)), {x});
   const Tensor best = of_max ? x.max(k, true) : x.min(k, true);
   Shape along(static_cast<size_t>(x.ndim()), 1);
   along[static_cast<size_t>(k)] = n;
