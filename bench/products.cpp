@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "uopc/tensor.hpp"
+#include "uopc/capture.hpp"
 #ifdef UOPC_BENCH_OPENBLAS
 #include <cblas.h>
 #endif

@@ -15,6 +15,7 @@
 // they are made. Initial values are PyTorch's distributions, from the Context's generator.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -144,6 +145,9 @@ class UOPC_API Optimizer {
   virtual ~Optimizer() = default;
   const Tensor& step(const Tensor& loss);                       // returns the loss, realized
   void step(const Tensor& loss, std::span<const Tensor> also);  // realizes these along
+  void step(const Tensor& loss, std::initializer_list<Tensor> also) {
+    step(loss, std::span(also.begin(), also.size()));
+  }
   // One gradient a parameter. Realizes them and `also` first, the parameters in a second plan.
   void step_with(std::span<const Tensor> gradients, std::span<const Tensor> also = {});
 

@@ -27,7 +27,6 @@
 // an Engine.
 #pragma once
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -36,61 +35,10 @@
 #include <utility>
 #include <vector>
 
-#include "uopc/engine.hpp"
+#include "uopc/context.hpp"
 #include "uopc/uop.hpp"
 
 namespace uopc {
-
-class Tensor;
-
-// Owns the graph, the memory and the plans of its tensors. A handle; lives as long as it or a tensor of it does.
-class UOPC_API Context {
- public:
-  explicit Context(Options options = {});  // with an Engine of its own
-  explicit Context(std::shared_ptr<Engine> engine);
-
-  Engine& engine() const;
-  const Options& options() const;
-
-  // Random tensors and dropout draw from a counter-based generator: equal seeds and equal calls give equal numbers on
-  // any machine. The seed is 0 at first.
-  void manual_seed(uint64_t seed);
-
-  // Whether dropout and batch norm behave as in training; false at first. `TrainingMode` sets it for a scope.
-  void set_training(bool on);
-  bool training() const;
-
-  struct Stats {
-    int64_t realizes = 0, kernels_run = 0, kernels_compiled = 0;
-    int64_t plans_made = 0, plans_reused = 0;
-    int64_t live_bytes = 0;    // memory that tensors hold
-    int64_t pooled_bytes = 0;  // memory kept for later ones
-    int64_t graph_nodes = 0;
-  };
-  Stats stats() const;
-  void trim();  // gives pooled memory and cached plans back
-
-  struct Impl;
-  const std::shared_ptr<Impl>& impl() const { return impl_; }
-  explicit Context(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
-
- private:
-  std::shared_ptr<Impl> impl_;
-};
-
-class UOPC_API TrainingMode {
- public:
-  explicit TrainingMode(const Context& ctx, bool on = true) : ctx_(ctx), before_(ctx.training()) {
-    ctx_.set_training(on);
-  }
-  ~TrainingMode() { ctx_.set_training(before_); }
-  TrainingMode(const TrainingMode&) = delete;
-  TrainingMode& operator=(const TrainingMode&) = delete;
-
- private:
-  Context ctx_;
-  bool before_;
-};
 
 // A set of axes: none given means all of them. sum(), sum(-1), sum({0, 2}).
 struct Axes {
@@ -137,14 +85,10 @@ class UOPC_API Tensor {
   // ---- creation (each call makes a tensor of its own, also of equal contents) ----
   static Tensor from(const Context& ctx, std::span<const float> data, Shape shape);
   static Tensor from(const Context& ctx, std::span<const int32_t> data, Shape shape);
-  static Tensor from(const Context& ctx, std::initializer_list<float> data, Shape shape) {
-    return from(ctx, std::span(data.begin(), data.size()), std::move(shape));
-  }
-  static Tensor from(const Context& ctx, std::initializer_list<float> data) {
+  // Of numbers as written: bool if all are, i32 if none is a float, else f32. An int that is no i32 is an Error(Type).
+  static Tensor from(const Context& ctx, std::initializer_list<Scalar> data, Shape shape);
+  static Tensor from(const Context& ctx, std::initializer_list<Scalar> data) {
     return from(ctx, data, {static_cast<int64_t>(data.size())});
-  }
-  static Tensor from(const Context& ctx, std::initializer_list<int32_t> data) {
-    return from(ctx, std::span(data.begin(), data.size()), {static_cast<int64_t>(data.size())});
   }
   static Tensor from_bytes(const Context& ctx, std::span<const std::byte> data, Shape shape, DType dtype);
   static Tensor scalar(const Context& ctx, Scalar v);  // shape (), dtype from the C++ type
@@ -282,6 +226,7 @@ class UOPC_API Tensor {
   // to 1e-5 of the value where that is huge or tiny, with IEEE's special cases.
   Tensor pow(const Tensor& exponent) const;
   Tensor pow(Scalar exponent) const;
+  // Beside a NaN: either operand. `isnan` tells.
   Tensor minimum(const Tensor& b) const;
   Tensor minimum(Scalar b) const;
   Tensor maximum(const Tensor& b) const;
@@ -381,37 +326,5 @@ UOPC_TENSOR_OPERATOR(<=)
 UOPC_TENSOR_OPERATOR(>=)
 #undef UOPC_TENSOR_OPERATOR
 UOPC_API Tensor operator-(const Tensor& a);
-
-// A step that is recorded once and then replayed: the function runs on the first two calls (the first makes what it
-// makes only once, the second is recorded), later ones run the recorded kernels on the same memory, build no graph and
-// allocate nothing.
-//
-// A replay changes the tensors that the function assigned, whether it realized them or not, and those returned, which
-// the next call overwrites; every other tensor keeps its value, at the cost of computing or copying it first where it
-// was built on the old contents. Shapes and dtypes of the inputs stay; the recording run is given copies of them, so
-// the function takes its inputs from its argument. What else it reads is that memory with what it holds at the time:
-// `write` and `assign` outside are seen. Random numbers are drawn anew. What the host does in the function (`item`,
-// `write`, `set_lr`) happens when it runs, not in a replay. Inside another Capture's recording it is part of that.
-//
-// Errors: Error(Type) for inputs unlike the recorded ones, and for an assigned input that is a view; Error(Run) while
-// recording for an assigned tensor that was not computed before.
-class UOPC_API Capture {
- public:
-  using Function = std::function<std::vector<Tensor>(std::span<const Tensor> inputs)>;
-  explicit Capture(Function function);
-  ~Capture();
-  Capture(Capture&&) noexcept;
-  Capture& operator=(Capture&&) noexcept;
-  const std::vector<Tensor>& operator()(std::span<const Tensor> inputs);
-  const std::vector<Tensor>& operator()(std::initializer_list<Tensor> inputs) {
-    return (*this)(std::span(inputs.begin(), inputs.size()));
-  }
-  bool recorded() const;
-  int64_t kernels() const;  // of one replay
-
- private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
-};
 
 }  // namespace uopc

@@ -1,5 +1,7 @@
 // Everything public.
 #pragma once
+#include "uopc/capture.hpp"
+#include "uopc/context.hpp"
 #include "uopc/dtype.hpp"
 #include "uopc/engine.hpp"
 #include "uopc/error.hpp"

@@ -6,6 +6,7 @@
 
 #include "ir/py_text.hpp"
 #include "tensor/context_impl.hpp"
+#include "uopc/capture.hpp"
 
 namespace uopc {
 

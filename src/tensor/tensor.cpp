@@ -1,6 +1,7 @@
 // What a Tensor is, and its contents.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "ir/half.hpp"
@@ -54,6 +55,26 @@ Tensor Tensor::from(const Context& ctx, std::span<const float> data, Shape shape
 }
 Tensor Tensor::from(const Context& ctx, std::span<const int32_t> data, Shape shape) {
   return from_bytes(ctx, std::as_bytes(data), std::move(shape), DType::I32);
+}
+Tensor Tensor::from(const Context& ctx, std::initializer_list<Scalar> data, Shape shape) {
+  const bool floats = data.size() == 0 || std::ranges::any_of(data, &Scalar::is_float);
+  const bool bools = !floats && std::ranges::all_of(data, &Scalar::is_bool);
+  std::vector<float> f;
+  std::vector<int32_t> i;
+  std::vector<std::byte> b;
+  for (const Scalar& v : data) {
+    if (!floats && (v.as_int() < INT32_MIN || v.as_int() > INT32_MAX))
+      throw Error(ErrorCode::Type, fmt::format("from: {} is no i32; write a float for a tensor of f32", v.as_int()));
+    if (floats)
+      f.push_back(static_cast<float>(v.as_float()));
+    else if (bools)
+      b.push_back(std::byte{v.as_bool()});
+    else
+      i.push_back(static_cast<int32_t>(v.as_int()));
+  }
+  if (bools) return from_bytes(ctx, b, std::move(shape), DType::Bool);
+  return floats ? from(ctx, std::span<const float>(f), std::move(shape))
+                : from(ctx, std::span<const int32_t>(i), std::move(shape));
 }
 Tensor Tensor::scalar(const Context& ctx, Scalar v) {
   return full(ctx, {}, v);

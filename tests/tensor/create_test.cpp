@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 
 #include "error_of.hpp"
 #include "uopc/tensor.hpp"
@@ -54,6 +55,21 @@ TEST(Create, EqualTensorsAreTheirOwn) {
   a.assign(a + 1);
   EXPECT_EQ(a.to_vector<float>(), (std::vector<float>{1, 1}));
   EXPECT_EQ(b.to_vector<float>(), (std::vector<float>{0, 0}));
+}
+
+TEST(Create, FromNumbersAsWritten) {
+  Context ctx;
+  const Tensor whole = Tensor::from(ctx, {1, 2, 3, 4}, {2, 2}), mixed = Tensor::from(ctx, {1, NAN, 3});
+  EXPECT_EQ(whole.dtype(), DType::I32);
+  EXPECT_EQ(whole.shape(), (Shape{2, 2}));
+  EXPECT_EQ(mixed.dtype(), DType::F32);
+  EXPECT_EQ(mixed.to_vector<float>()[2], 3);
+  EXPECT_EQ(Tensor::from(ctx, {1.5f, 2.0}).dtype(), DType::F32);
+  EXPECT_EQ(Tensor::from(ctx, {true, false}).dtype(), DType::Bool);
+  EXPECT_EQ(Tensor::from(ctx, {true, 2}).to_vector<int32_t>(), (std::vector<int32_t>{1, 2}));
+  EXPECT_EQ(Tensor::from(ctx, {}, {0, 3}).dtype(), DType::F32);
+  EXPECT_EQ(error_of([&] { Tensor::from(ctx, {int64_t{1} << 40}); }),
+            "from: 1099511627776 is no i32; write a float for a tensor of f32");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "error_of.hpp"
 #include "tensor/allocations.hpp"
+#include "uopc/capture.hpp"
 #include "uopc/nn.hpp"
 #include "uopc/tensor.hpp"
 

@@ -1,5 +1,6 @@
 // Tensors: values against plain loops, the kernels they become, assignment, capture.
 #include "uopc/tensor.hpp"
+#include "uopc/capture.hpp"
 
 #include <gtest/gtest.h>
 
