@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <random>
 
+#include "common/in_a_folder.hpp"
 #include "common/progress.hpp"
 #include "common/report_errors.hpp"
 #include "gpt.hpp"
@@ -158,6 +159,8 @@ void run(Settings s) {
   fmt::print("{} characters, {} different; {} layers, {} heads, width {}, context {}: {} parameters\n",
              text.tokens().size(), text.alphabet(), s.size.layers, s.size.heads, s.size.width, s.size.context, count);
   if (!s.load.empty()) nn::load_state_dict(gpt, uopc::load_safetensors(ctx, s.load));
+  for (char c : s.prompt)
+    if (text.encode({&c, 1}).empty()) throw std::runtime_error(fmt::format("--prompt: the text has no '{}'", c));
   if (s.steps > 0 || s.minutes > 0) train(ctx, gpt, text, s);
   if (!s.save.empty()) {
     uopc::save_safetensors(s.save, nn::state_dict(gpt));
@@ -187,7 +190,7 @@ int main(int argc, char** argv) {
   number("--report", s.report, "steps between two reports", 1, 1000000);
   app.add_option("--lr", s.lr, "size of the steps")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seed", s.seed, "of weights, batches and the text that it writes")->capture_default_str();
-  app.add_option("--save", s.save, "write the weights into this .safetensors file");
+  app.add_option("--save", s.save, "write the weights into this .safetensors file")->check(in_a_folder());
   app.add_option("--load", s.load, "start with the weights of this .safetensors file")->check(CLI::ExistingFile);
   app.add_option("--prompt", s.prompt, "what the text that it writes begins with")->capture_default_str();
   number("--sample", s.sample, "characters to write", 0, 1000000);
@@ -195,7 +198,5 @@ int main(int argc, char** argv) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  return report_errors([&] {
-    run(s);
-  });
+  return report_errors([&] { run(s); });
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
+#include "common/in_a_folder.hpp"
 #include "common/progress.hpp"
 #include "common/report_errors.hpp"
 #include "data.hpp"
@@ -150,7 +151,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", s.batch, "images a step")->check(CLI::Range(1, 60000))->capture_default_str();
   app.add_option("--lr", s.lr, "size of the first steps")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seed", s.seed, "of the initial weights and of the order of the images")->capture_default_str();
-  app.add_option("--save", s.save, "write the weights into this .safetensors file");
+  app.add_option("--save", s.save, "write the weights into this .safetensors file")->check(in_a_folder());
   app.add_option("--load", s.load, "start with the weights of this .safetensors file")->check(CLI::ExistingFile);
   app.add_option("--predict", s.predict, "test images to draw at the end")
       ->check(CLI::Range(0, 10000))

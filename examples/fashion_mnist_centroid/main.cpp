@@ -150,7 +150,5 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   app.add_flag("--no-gcc", no_gcc, "do not compare with the same programs compiled by the system compiler");
   CLI11_PARSE(app, argc, argv);
-  return report_errors([&] {
-    classify(data, programs, runs, !no_gcc);
-  });
+  return report_errors([&] { classify(data, programs, runs, !no_gcc); });
 }

@@ -20,7 +20,7 @@ class Reader {
 
   Opts read() {
     Opts opts;
-    if (word() != "Opts") fail("it starts with 'Opts('");
+    if (word() != "Opts") fail("not of the form 'Opts(field=value, ..)', for example 'Opts(unroll=4)',");
     expect('(');
     std::string seen = ",";
     while (!accept(')')) {
@@ -129,6 +129,8 @@ std::string to_string(const Opts& o) {
                      dict(o.local));
 }
 
-Opts parse_opts(std::string_view text) { return Reader(text).read(); }
+Opts parse_opts(std::string_view text) {
+  return Reader(text).read();
+}
 
 }  // namespace uopc

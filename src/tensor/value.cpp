@@ -1,8 +1,11 @@
 #include "tensor/value.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "ir/py_text.hpp"
 #include "tensor/context_impl.hpp"
 
 namespace uopc {
@@ -82,13 +85,13 @@ int64_t count_of(const Shape& shape) {
 }
 
 UOp uop_of(const Tensor& t) {
-  if (!t) throw Error(ErrorCode::Type, "an operand is an empty Tensor");
+  if (!t) throw Error(ErrorCode::Type, "an empty Tensor: default-constructed or moved from");
   return t.impl()->value->uop;
 }
 
 void check_one_context(std::span<const Tensor> operands, const char* operation) {
   for (const Tensor& t : operands) {
-    uop_of(t);
+    if (!t) throw Error(ErrorCode::Type, std::string(operation) + ": an operand is an empty Tensor");
     if (t.impl()->value->context != operands.front().impl()->value->context)
       throw Error(ErrorCode::Type, std::string(operation) + ": the tensors belong to two Contexts");
   }
@@ -138,7 +141,9 @@ Tensor make_leaf(const Context& ctx, Shape shape, DType dtype, Scalar fill) {
   int64_t n = 1;
   for (int64_t d : shape) {
     if (d < 0 || (d > 0 && n > INT32_MAX / d))
-      throw Error(ErrorCode::Type, "a tensor's sizes are not negative, and it has fewer than 2**31 elements");
+      throw Error(ErrorCode::Type,
+                  fmt::format("a tensor of shape {}: sizes are not negative, and there are fewer than 2**31 elements",
+                              py_tuple(shape)));
     n *= d;
   }
   const auto& c = ctx.impl();

@@ -22,12 +22,12 @@ TEST(Arguments, ThatFitNothingAreRefused) {
                w = Tensor::zeros(ctx, {2, 2, 2, 2});
   const Tensor i = Tensor::arange(ctx, 4), none = Tensor::zeros(ctx, {0});
   const std::pair<const char*, std::function<Tensor()>> calls[] = {
-      {"a tensor's sizes", [&] { return Tensor::zeros(ctx, {-1}); }},
-      {"a tensor's sizes",
+      {"sizes are not negative", [&] { return Tensor::zeros(ctx, {-1}); }},
+      {"sizes are not negative",
        [&] {
          return Tensor::zeros(ctx, {kMax, kMax});
        }},
-      {"a tensor's sizes",
+      {"sizes are not negative",
        [&] {
          return Tensor::zeros(ctx, {kMax, 0, kMax});
        }},

@@ -248,7 +248,7 @@ TEST(Elementwise, ErrorsSayWhatIsWrong) {
   EXPECT_EQ(error_of([&] { x + Tensor::zeros(ctx, {4}); }), "add: can't broadcast (2, 3) with (4,)");
   EXPECT_EQ(error_of([&] { x.floordiv(2); }), "floordiv of dtypes.f32: it is of integers only");
   EXPECT_EQ(error_of([&] { i + (int64_t{1} << 40); }), "add: 1099511627776 does not fit i32");
-  EXPECT_EQ(error_of([&] { Tensor() + x; }), "an operand is an empty Tensor");
+  EXPECT_EQ(error_of([&] { Tensor() + x; }), "add: an operand is an empty Tensor");
 }
 
 // Simplification drops the only BUFFER, whose slot is that of the kernel's output.

@@ -37,7 +37,7 @@ TEST(Opts, FieldsInAnyOrderMissingOnesDefault) {
 
 TEST(Opts, Malformed) {
   const auto error = [](std::string_view text) { return test::error_of([&] { parse_opts(text); }); };
-  EXPECT_EQ(error(""), "ParseError: Opts: it starts with 'Opts(' at column 1 of ''");
+  EXPECT_EQ(error(""), "ParseError: Opts: not of the form 'Opts(field=value, ..)', for example 'Opts(unroll=4)', at column 1 of ''");
   EXPECT_EQ(error("Opts"), "ParseError: Opts: '(' is missing at column 5 of 'Opts'");
   EXPECT_EQ(error("Opts(upcast={0: 2}"), "ParseError: Opts: ',' is missing at column 19 of 'Opts(upcast={0: 2}'");
   EXPECT_EQ(error("Opts(widen=2)"), "ParseError: Opts: there is no field 'widen' at column 12 of 'Opts(widen=2)'");
