@@ -42,9 +42,11 @@ void check_tiles(const Opts& opts) {
 }
 
 // Returns into how many copies it makes a body at most.
-int64_t check_unroll(UOp value, int64_t unroll) {
+int64_t check_unroll(UOp value, const Opts& opts, LowerForm form) {
+  const int64_t unroll = opts.unroll;
   if (unroll < 1) fail("Opts.unroll is {}; it is 1 or more", unroll);
   if (unroll == 1) return 1;
+  const bool lanes = lanes_reduce(value.shape(), opts, form);  // copies of one body, which need not divide
   bool reduces = false;
   int64_t copies = 1;
   post_order(value, [&](UOp u) {
@@ -52,6 +54,7 @@ int64_t check_unroll(UOp value, int64_t unroll) {
     reduces = true;
     const auto axis = innermost_reduced(u);
     const int64_t size = axis ? u.src(0).shape()[*axis] : 0;
+    if (lanes) return;
     if (size % unroll != 0)
       fail("Opts.unroll: {} does not divide {}, the size of axis {} of {}", unroll, size, *axis, describe(u));
     if (size > 0) copies = unroll;
@@ -91,7 +94,7 @@ void check_opts(UOp value, const Opts& opts, LowerForm form) {
   check_factors("upcast", opts.upcast, shape, form);
   check_factors("tile", opts.tile, shape, form);
   check_tiles(opts);
-  check_copies(value, opts, form, check_unroll(value, opts.unroll));
+  check_copies(value, opts, form, check_unroll(value, opts, form));
 }
 
 }  // namespace uopc

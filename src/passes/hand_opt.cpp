@@ -6,15 +6,21 @@
 // v + 2 registers; per step it does r * v products with r + v loads, of which a core does two each a cycle: the tile
 // that fills the registers is the one that products bound.
 //
+// A reduction without such an axis runs its own innermost axis as lanes, each with an accumulator, where every load
+// moves along it by 0 or 1 element. How many lanes depends on the size alone, so that a sum is the same on every
+// machine.
+//
 // Everything else LLVM vectorizes by itself. Kernels of much work are split over threads by their outermost loop.
 #include "passes/hand_opt.hpp"
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "ir/walk.hpp"
 #include "passes/accesses.hpp"
+#include "passes/rangeify.hpp"
 
 namespace uopc {
 namespace {
@@ -34,6 +40,9 @@ bool keeps_a_maximum(UOp plain) {
   });
   return found;
 }
+
+// Lanes of a reduction, and the size of its innermost axis from which that many pay for adding them up.
+constexpr std::pair<int64_t, int64_t> kReduceLanes[] = {{64, 512}, {32, 128}, {16, 32}};
 
 constexpr int64_t kInPanels = 1000;  // loads that an axis in panels counts for
 
@@ -55,13 +64,33 @@ class Chooser {
     const auto lane = at_.reduce.empty() ? std::nullopt : lane_axis();
     if (lane)
       tile(o, *lane);
-    else if (has_max_)
+    else if (!reduce_in_lanes(o) && has_max_)
       unroll(o);
     choose_thread(o, lane);
     return o;
   }
 
  private:
+  bool reduce_in_lanes(Opts& o) const {
+    if (reductions_.size() != 1 || at_.reduce.empty() || !is_float(reductions_[0].dtype())) return false;
+    const UOp range = at_.reduce.back();
+    if (!range.src(0).is_const()) return false;
+    const int64_t n = range.src(0).value().as_int();
+    const auto axis = innermost_reduced(reductions_[0]);
+    if (!axis || reductions_[0].src(0).shape()[*axis] != n) return false;
+    const auto regular = [](const Access& a) {
+      return !a.reduced() || a.reduce_strides.back() == 0 || a.reduce_strides.back() == 1;
+    };
+    const auto moves = [](const Access& a) { return a.reduced() && a.reduce_strides.back() == 1; };
+    if (!std::ranges::all_of(at_.loads, regular) || std::ranges::none_of(at_.loads, moves)) return false;
+    for (const auto& [lanes, least] : kReduceLanes)
+      if (n >= least) {
+        o.unroll = lanes;
+        return true;
+      }
+    return false;
+  }
+
   void unroll(Opts& o) const {
     // It is for every REDUCE of the kernel: each one's innermost axis must be a multiple, and a sum of floats keeps the
     // order of the program (strict_float).

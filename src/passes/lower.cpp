@@ -52,7 +52,7 @@ UOp lower(UOp value, UOp out, const Opts& opts, LowerForm form) {
   check_opts(value, opts, form);
 
   Graph& graph = value.graph();
-  Ctx ctx(graph, opts.unroll);
+  Ctx ctx(graph, opts.unroll, lanes_reduce(value.shape(), opts, form));
   const OutputLoops loops = output_loops(ctx, value.shape(), opts, form);
   std::vector<UOp> effects, threaded;
   for (const OutputNest& nest : loops.nests)

@@ -43,9 +43,13 @@ SplitAxes split_axes(const Shape& shape, const Opts& opts, LowerForm form) {
       widest = f;
     }
   for (size_t k = 0; k < shape.size(); k++)
-    axes.pieces.push_back(
-        pieces(shape[k], factor_of(opts.upcast, k, 1), factor_of(opts.tile, k, 0), axes.lanes == k));
+    axes.pieces.push_back(pieces(shape[k], factor_of(opts.upcast, k, 1), factor_of(opts.tile, k, 0), axes.lanes == k));
   return axes;
+}
+
+bool lanes_reduce(const Shape& shape, const Opts& opts, LowerForm form) {
+  return form == LowerForm::Lanes && opts.unroll >= kLeastLanes && std::has_single_bit(uint64_t(opts.unroll)) &&
+         !split_axes(shape, opts, form).lanes;
 }
 
 namespace {
@@ -100,7 +104,8 @@ class Loops {
     for (size_t k = 0; k < n; k++)
       if (const AxisPiece& p = piece(choice, k); !inner[k]) inner[k] = loop(p.steps, AxisType::Loop);
     if (axes_.lanes)
-      if (const AxisPiece& p = piece(choice, *axes_.lanes); p.copies > 1) lane[*axes_.lanes] = loop(p.copies, AxisType::Upcast);
+      if (const AxisPiece& p = piece(choice, *axes_.lanes); p.copies > 1)
+        lane[*axes_.lanes] = loop(p.copies, AxisType::Upcast);
 
     std::vector<int64_t> copy(n, 0);
     for (bool more = true; more;) {
@@ -117,7 +122,9 @@ class Loops {
     out_.nests.push_back(std::move(nest));
   }
 
-  const AxisPiece& piece(const std::vector<size_t>& choice, size_t axis) const { return axes_.pieces[axis][choice[axis]]; }
+  const AxisPiece& piece(const std::vector<size_t>& choice, size_t axis) const {
+    return axes_.pieces[axis][choice[axis]];
+  }
 
   UOp place(const AxisPiece& p, UOp block, UOp inner, UOp lane, int64_t copy) {
     UOp at = inner;

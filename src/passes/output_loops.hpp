@@ -29,6 +29,11 @@ struct SplitAxes {
 // Opts fit the shape (`check_opts`).
 SplitAxes split_axes(const Shape& shape, const Opts& opts, LowerForm form);
 
+// Whether `unroll` makes lanes, an accumulator each, out of a REDUCE: no output axis has them, and they fill a
+// register.
+bool lanes_reduce(const Shape& shape, const Opts& opts, LowerForm form);
+inline constexpr int64_t kLeastLanes = 16;
+
 struct OutputNest {
   bool in_thread = false;                // inside the THREAD loop
   std::vector<UOp> ranges;               // in the order of nesting, without that one

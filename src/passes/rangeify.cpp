@@ -49,7 +49,8 @@ std::optional<size_t> innermost_reduced(UOp reduce) {
   return {};
 }
 
-Ctx::Ctx(Graph& graph, int64_t unroll) : graph_(graph), unroll_(unroll), simplifier_(symbolic_rules()) {}
+Ctx::Ctx(Graph& graph, int64_t unroll, bool lanes)
+    : graph_(graph), unroll_(unroll), lanes_(lanes), simplifier_(symbolic_rules()) {}
 
 UOp Ctx::new_range(int64_t size, AxisType kind) {
   ranges_.push_back(graph_.range_(size, static_cast<int64_t>(ranges_.size()), kind));
@@ -111,9 +112,10 @@ UOp Ctx::rangeify(UOp value, std::span<const UOp> index) {
       stack.pop_back();
     } else if (!memo_.contains(key(u, inner))) {
       if (++steps_ > max_steps_)
-        throw Error(ErrorCode::NotImplemented,
-                    fmt::format("a kernel of more than {} values: the same nodes are read at too many different indices",
-                                max_steps_));
+        throw Error(
+            ErrorCode::NotImplemented,
+            fmt::format("a kernel of more than {} values: the same nodes are read at too many different indices",
+                        max_steps_));
       stack.push_back({u, inner});
     }
   }
@@ -149,8 +151,14 @@ Ctx::TupleId Ctx::source_index(const Frame& f) {
       }
       return intern(std::move(out));
     }
-    default: return f.at;  // STAGE, LOAD
+    default:
+      return f.at;  // STAGE, LOAD
   }
+}
+
+bool Ctx::has_lanes(UOp reduce) const {
+  const auto axis = innermost_reduced(reduce);
+  return lanes_ && unroll_ > 1 && axis && reduce.src(0).shape()[*axis] >= 2 * unroll_;
 }
 
 void Ctx::open_reduction(Frame& f) {
@@ -158,26 +166,48 @@ void Ctx::open_reduction(Frame& f) {
   const size_t kept = f.u.shape().size();
   const Facts at = facts(f.at);
   const size_t innermost = innermost_reduced(f.u).value_or(kept);
-  const int64_t copies = innermost < shape.size() && shape[innermost] > 1 ? unroll_ : 1;
+  const bool lanes = has_lanes(f.u);
+  const bool unrolled = !lanes_ && innermost < shape.size() && shape[innermost] > 1;
+  const int64_t copies = lanes || unrolled ? unroll_ : 1, rest = lanes ? shape[innermost] % copies : 0;
   const auto steps = [&](size_t k) { return k == innermost ? shape[k] / copies : shape[k]; };
-  // Reads of one REDUCE inside the same loops share its loop. An index that was itself reduced may come out of that very
-  // loop, so it gets one of its own.
+  // Reads of one REDUCE inside the same loops share its loop. An index that was itself reduced may come out of that
+  // very loop, so it gets one of its own.
   auto [it, made] = reduce_ranges_.try_emplace({f.u.id(), {at.reduces, at.reduces ? f.at : at.open}});
-  Loop loop;
-  if (made)
+  ReduceRanges& ranges = it->second;
+  if (made) {
     for (size_t k = kept; k < shape.size(); k++)
-      if (steps(k) != 1) it->second.push_back(new_range(steps(k), AxisType::Reduce));
-  loop.ranges = it->second;
-  for (int64_t part = 0; part < copies; part++) {
+      if (steps(k) != 1) ranges.main.push_back(new_range(steps(k), AxisType::Reduce));
+    if (lanes) ranges.lane = new_range(copies, AxisType::Upcast);
+    for (size_t k = kept; k < shape.size() && rest > 0; k++)
+      if (const int64_t n = k == innermost ? rest : shape[k]; n != 1)
+        ranges.rest.push_back(new_range(n, AxisType::Reduce));
+  }
+  Loop loop;
+  loop.ranges = ranges;
+  // The index whose reduced part goes along `along`; of the innermost axis that is turned into its element by
+  // `element`.
+  const auto part = [&](const std::vector<UOp>& along, auto&& size, auto&& element) {
     std::vector<UOp> inner = *tuples_[f.at];
     for (size_t k = kept, r = 0; k < shape.size(); k++) {
-      UOp i = steps(k) == 1 ? graph_.constant(0) : loop.ranges[r++];
-      if (k == innermost && copies > 1) i = simplify(i * graph_.constant(copies) + graph_.constant(part));
-      inner.push_back(i);
+      const UOp i = size(k) == 1 ? graph_.constant(0) : along[r++];
+      inner.push_back(k == innermost ? simplify(element(i)) : i);
     }
     loop.parts.push_back(intern(std::move(inner)));
+  };
+  if (lanes) {
+    part(ranges.main, steps, [&](UOp i) { return i * graph_.constant(copies) + ranges.lane; });
+    if (rest > 0)
+      part(
+          ranges.rest, [&](size_t k) { return k == innermost ? rest : shape[k]; },
+          [&](UOp i) { return i + graph_.constant(shape[innermost] - rest); });
+    loop.acc = graph_.alloc(copies, f.u.dtype(), next_acc_++);
+    if (!ranges.rest.empty()) loop.rest_acc = graph_.alloc(1, f.u.dtype(), next_acc_++);
+  } else {
+    for (int64_t c = 0; c < copies; c++)
+      part(ranges.main, steps,
+           [&](UOp i) { return copies == 1 ? i : i * graph_.constant(copies) + graph_.constant(c); });
+    if (!ranges.main.empty()) loop.acc = graph_.alloc(1, f.u.dtype(), next_acc_++);
   }
-  if (!loop.ranges.empty()) loop.acc = graph_.alloc(1, f.u.dtype(), next_acc_++);
   f.loop = static_cast<uint32_t>(loops_.size());
   loops_.push_back(std::move(loop));
 }
@@ -185,6 +215,12 @@ void Ctx::open_reduction(Frame& f) {
 UOp Ctx::build_reduction(const Frame& f) {
   const Loop& loop = loops_[f.loop];
   const Op op = f.u.arg<ReduceArg>().op;
+  if (loop.ranges.lane) {
+    const UOp sum = reduction_in_lanes(f, loop);
+    if (loop.parts.size() == 1) return sum;
+    return graph_.make(op,
+                       {sum, serial_reduction(f, loop.rest_acc, loop.ranges.rest, result(f.u.src(0), loop.parts[1]))});
+  }
   // A balanced tree of what one iteration reads.
   std::vector<UOp> values;
   for (TupleId part : loop.parts) values.push_back(result(f.u.src(0), part));
@@ -194,22 +230,57 @@ UOp Ctx::build_reduction(const Frame& f) {
       pairs.push_back(k + 1 < values.size() ? graph_.make(op, {values[k], values[k + 1]}) : values[k]);
     values = std::move(pairs);
   }
-  const UOp value = values[0];
-  if (loop.ranges.empty()) return value;
-  const DType d = f.u.dtype();
-  const UOp zero = graph_.constant(0);
+  return serial_reduction(f, loop.acc, loop.ranges.main, values[0]);
+}
+
+std::vector<UOp> Ctx::loops_around(const Frame& f) {
   std::vector<UOp> outer;
   for (uint32_t idx : sets_.members(facts(f.at).open)) outer.push_back(ranges_[idx]);
+  return outer;
+}
+
+UOp Ctx::serial_reduction(const Frame& f, UOp acc, const std::vector<UOp>& ranges, UOp value) {
+  if (ranges.empty()) return value;
+  const Op op = f.u.arg<ReduceArg>().op;
+  const DType d = f.u.dtype();
+  const UOp zero = graph_.constant(0);
   const UOp identity = graph_.constant(op == Op::Max ? dtypes::min(d) : Scalar(0), d);
-  const UOp init = loop.acc.after(outer).index(zero).store(identity);
+  const UOp init = acc.after(loops_around(f)).index(zero).store(identity);
   std::vector<UOp> deps{init};
-  deps.insert(deps.end(), loop.ranges.begin(), loop.ranges.end());
-  const UOp old = loop.acc.after(deps).index(zero).load();
-  const UOp end = loop.acc.index(zero).store(graph_.make(op, {old, value})).end(loop.ranges);
+  deps.insert(deps.end(), ranges.begin(), ranges.end());
+  const UOp old = acc.after(deps).index(zero).load();
+  const UOp end = acc.index(zero).store(graph_.make(op, {old, value})).end(ranges);
   // The simplifier may find that a step does not depend on the value before (a MAX with true): the last step stores the
   // result all the same, but where there is none it is `init` that must have happened.
-  const bool runs = std::ranges::none_of(loop.ranges, [](UOp r) { return r.src(0).is_const(0); });
-  return (runs ? loop.acc.after({end}) : loop.acc.after({init, end})).index(zero).load();
+  const bool runs = std::ranges::none_of(ranges, [](UOp r) { return r.src(0).is_const(0); });
+  return (runs ? acc.after({end}) : acc.after({init, end})).index(zero).load();
+}
+
+// An accumulator a lane; at the end the upper half of them goes into the lower one until two are left.
+UOp Ctx::reduction_in_lanes(const Frame& f, const Loop& loop) {
+  const Op op = f.u.arg<ReduceArg>().op;
+  const DType d = f.u.dtype();
+  const UOp acc = loop.acc;
+  const UOp identity = graph_.constant(op == Op::Max ? dtypes::min(d) : Scalar(0), d);
+  std::vector<UOp> outer = loops_around(f);
+  const UOp first = new_range(unroll_, AxisType::Upcast);
+  outer.push_back(first);
+  const UOp init = acc.after(outer).index(first).store(identity).end({first});
+  std::vector<UOp> ranges = loop.ranges.main;
+  ranges.push_back(loop.ranges.lane);
+  std::vector<UOp> deps{init};
+  deps.insert(deps.end(), ranges.begin(), ranges.end());
+  const UOp old = acc.after(deps).index(loop.ranges.lane).load();
+  const UOp value = result(f.u.src(0), loop.parts[0]);
+  UOp done = acc.index(loop.ranges.lane).store(graph_.make(op, {old, value})).end(ranges);
+  for (int64_t half = unroll_ / 2; half > 1; half /= 2) {
+    const UOp k = new_range(half, AxisType::Upcast);
+    const UOp before = acc.after({done, k});
+    const UOp both = graph_.make(op, {before.index(k).load(), before.index(k + graph_.constant(half)).load()});
+    done = acc.index(k).store(both).end({k});
+  }
+  const UOp left = acc.after({done});
+  return graph_.make(op, {left.index(graph_.constant(0)).load(), left.index(graph_.constant(1)).load()});
 }
 
 std::pair<UOp, Ctx::TupleId> Ctx::next(Frame& f) {
@@ -218,7 +289,8 @@ std::pair<UOp, Ctx::TupleId> Ctx::next(Frame& f) {
   if (kAlu.has(u.op())) return step < u.src().size() ? std::pair{u.src(step), f.at} : std::pair<UOp, TupleId>{};
   switch (u.op()) {
     case Op::Const:
-    case Op::Buffer: return {};
+    case Op::Buffer:
+      return {};
     case Op::Reshape:
     case Op::Expand:
     case Op::Permute:
@@ -259,8 +331,10 @@ std::pair<UOp, Ctx::TupleId> Ctx::next(Frame& f) {
       throw Error(ErrorCode::NotImplemented, fmt::format("{} outside a CALL has no value to lower", describe(u)));
     case Op::Call:
       throw Error(ErrorCode::NotImplemented, "CALL cannot be lowered: inline it first (inline_call)");
-    case Op::Wmma: throw Error(ErrorCode::NotImplemented, "WMMA is reserved: nothing lowers or renders it");
-    default: throw Error(ErrorCode::Type, fmt::format("{} is no shaped value", describe(u)));
+    case Op::Wmma:
+      throw Error(ErrorCode::NotImplemented, "WMMA is reserved: nothing lowers or renders it");
+    default:
+      throw Error(ErrorCode::Type, fmt::format("{} is no shaped value", describe(u)));
   }
 }
 
@@ -272,7 +346,8 @@ UOp Ctx::build(const Frame& f) {
     return graph_.make(u.op(), std::span<const UOp>(src, u.src().size()), u.arg());
   }
   switch (u.op()) {
-    case Op::Const: return u;
+    case Op::Const:
+      return u;
     case Op::Buffer: {
       const UOp i = (*tuples_[f.at])[0];
       const Interval at = simplifier_.bounds().of(i);
@@ -281,7 +356,8 @@ UOp Ctx::build(const Frame& f) {
       if (!at.empty() && (at.lo >= u.shape()[0] || at.hi < 0)) return graph_.constant(0, u.dtype());
       return u.index(i).load();
     }
-    case Op::Reduce: return build_reduction(f);
+    case Op::Reduce:
+      return build_reduction(f);
     case Op::Stack: {
       const UOp i = (*tuples_[f.at])[0];
       UOp chain = result(u.src(f.hi), f.inner);
@@ -289,7 +365,8 @@ UOp Ctx::build(const Frame& f) {
         chain = i.lt(graph_.constant(int64_t{k} + 1)).where(result(u.src(k), f.inner), chain);
       return chain;
     }
-    default: return result(u.src(0), f.inner);
+    default:
+      return result(u.src(0), f.inner);
   }
 }
 

@@ -26,8 +26,9 @@ std::optional<size_t> innermost_reduced(UOp reduce);
 // for each index it is read at.
 class Ctx {
  public:
-  // `unroll`: of the innermost axis of every REDUCE, which it divides (`check_opts`).
-  explicit Ctx(Graph& graph, int64_t unroll = 1);
+  // `unroll`: of the innermost axis of every REDUCE, which it divides (`check_opts`). With `lanes` it is the number of
+  // accumulators that run as lanes, a power of two of any axis of at least twice as many elements.
+  explicit Ctx(Graph& graph, int64_t unroll = 1, bool lanes = false);
 
   Graph& graph() { return graph_; }
 
@@ -43,20 +44,26 @@ class Ctx {
 
  private:
   using TupleId = uint32_t;
+  struct ReduceRanges {
+    std::vector<UOp> main;
+    UOp lane;               // goes over the lanes' accumulators; null without them
+    std::vector<UOp> rest;  // of the elements that are no whole turn of the lanes
+  };
   struct Loop {  // a reduction at one index
-    UOp acc;
-    std::vector<UOp> ranges;
-    std::vector<TupleId> parts;  // the indices that one iteration reads
+    UOp acc, rest_acc;
+    ReduceRanges ranges;
+    std::vector<TupleId>
+        parts;  // the indices that one iteration reads; of lanes, that of the main loop and of the rest
   };
   struct Frame {
     UOp u;
     TupleId at;
-    uint32_t step = 0;   // sources asked for so far
-    TupleId inner = 0;   // the index its source is read at, once known
-    uint32_t loop = 0;   // of a REDUCE: one of loops_
+    uint32_t step = 0;        // sources asked for so far
+    TupleId inner = 0;        // the index its source is read at, once known
+    uint32_t loop = 0;        // of a REDUCE: one of loops_
     uint32_t lo = 0, hi = 0;  // of a STACK: the parts that the index can reach
   };
-  struct Facts {  // of a scalar expression
+  struct Facts {                             // of a scalar expression
     IndexSets::Id open = IndexSets::kEmpty;  // the loops it sits in, by idx
     bool reduces = false;                    // it reads an accumulator
   };
@@ -68,6 +75,10 @@ class Ctx {
   TupleId source_index(const Frame& f);
   void open_reduction(Frame& f);
   UOp build_reduction(const Frame& f);
+  bool has_lanes(UOp reduce) const;
+  UOp serial_reduction(const Frame& f, UOp acc, const std::vector<UOp>& ranges, UOp value);
+  UOp reduction_in_lanes(const Frame& f, const Loop& loop);
+  std::vector<UOp> loops_around(const Frame& f);
 
   static uint64_t key(UOp u, TupleId at) { return uint64_t{u.id()} << 32 | at; }
   TupleId intern(std::vector<UOp> tuple);
@@ -84,13 +95,14 @@ class Ctx {
 
   Graph& graph_;
   const int64_t unroll_;
+  const bool lanes_;
   Rewriter simplifier_;
   std::unordered_map<uint64_t, UOp> memo_;
   std::unordered_map<std::vector<UOp>, TupleId, TupleHash> tuple_ids_;
   std::vector<const std::vector<UOp>*> tuples_;
   std::vector<UOp> ranges_;  // by idx
   std::vector<Loop> loops_;
-  std::map<std::pair<uint32_t, std::pair<bool, uint32_t>>, std::vector<UOp>> reduce_ranges_;
+  std::map<std::pair<uint32_t, std::pair<bool, uint32_t>>, ReduceRanges> reduce_ranges_;
   IndexSets sets_;
   NodeMap<Facts> facts_;
   int64_t next_acc_ = 0, steps_ = 0, max_steps_ = 0;

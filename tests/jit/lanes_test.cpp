@@ -48,6 +48,25 @@ TEST(Lanes, OfAProductOfMatrices) {
   expect_as_interpreted(program, {70, 130, 91});
 }
 
+// Sizes that lanes divide and do not, below and above two turns of them; sums in sums, and a reduction over two axes.
+TEST(Lanes, OfReductions) {
+  for (const int64_t n : {31, 32, 33, 64, 97, 128, 257})
+    for (const char* opts : {"Opts(unroll=16)", "Opts(unroll=32, thread=0)", "Opts(unroll=64, upcast={0: 1})"})
+      for (const Op op : {Op::Add, Op::Max}) {
+        SCOPED_TRACE(std::to_string(n) + " " + opts);
+        Graph g;
+        const UOp x = g.buffer(5 * n, DType::F32, 0).reshape({5, n}), y = g.buffer(n, DType::F32, 1).reshape({1, n});
+        const UOp rows = (x * y.expand({5, n}) + 1.0).reduce(op, 1);
+        expect_as_interpreted(as_program(rows, parse_opts(opts), LowerForm::Lanes), {5 * n, n, 5});
+        const UOp both = (x - x.reduce(op, 1).reshape({5, 1}).expand({5, n})).reduce(Op::Max, 2);
+        expect_as_interpreted(as_program(both.reshape({1}), parse_opts(opts), LowerForm::Lanes), {5 * n, 1});
+      }
+  Graph g;
+  const UOp x = g.buffer(700, DType::F32, 0).reshape({7, 100});
+  const UOp program = as_program(x.reduce(Op::Add, 1), parse_opts("Opts(unroll=16)"), LowerForm::Lanes);
+  EXPECT_TRUE(runs_as_vectors(program, "<16 x float>"));
+}
+
 struct Hand {
   const char* name;
   bool vectors;

@@ -34,16 +34,33 @@ TEST(HandOpt, FillsTheRegistersWithATile) {
 
 TEST(HandOpt, LeavesAloneWhatItCannotLoadAsVectors) {
   Graph g;
-  EXPECT_EQ(choice(product(g, 1, 8, 64, true), kAvx2), to_string(Opts()));
+  const UOp narrow = g.buffer(300, DType::F32, 0).reshape({100, 3}).permute({1, 0}).reduce(Op::Add, 1);
+  EXPECT_EQ(choice(narrow, kAvx2), to_string(Opts()));
   EXPECT_EQ(choice(g.buffer(100, DType::F32, 0).exp2(), kAvx2), to_string(Opts()));
 }
 
 TEST(HandOpt, SplitsTheChainOfAMaximum) {
   Graph g;
   const auto rows = [&](int64_t n) { return g.buffer(3 * n, DType::F32, 0).reshape({3, n}).reduce(Op::Max, 1); };
-  EXPECT_NE(choice(rows(64), kAvx2).find("unroll=8"), std::string::npos);
+  EXPECT_NE(choice(rows(24), kAvx2).find("unroll=8"), std::string::npos);
   EXPECT_NE(choice(rows(12), kAvx2).find("unroll=4"), std::string::npos);
   EXPECT_NE(choice(rows(13), kAvx2).find("unroll=1"), std::string::npos);
+}
+
+TEST(HandOpt, ReductionsRunAsLanesByTheirSizeAlone) {
+  Graph g;
+  const auto unroll = [&](int64_t n, const Machine& m) {
+    const UOp x = g.buffer(3 * n, DType::F32, 0).reshape({3, n});
+    const UOp value = (x * g.buffer(n, DType::F32, 1).reshape({1, n}).expand({3, n})).reduce(Op::Add, 1);
+    return hand_opt_choice(value, as_program(value, {}, LowerForm::Lanes), m).unroll;
+  };
+  for (const Machine& m : {kAvx2, Machine{}}) {
+    EXPECT_EQ(unroll(31, m), 1);
+    EXPECT_EQ(unroll(32, m), 16);
+    EXPECT_EQ(unroll(127, m), 16);
+    EXPECT_EQ(unroll(128, m), 32);
+    EXPECT_EQ(unroll(1000, m), 64);
+  }
 }
 
 TEST(HandOpt, KeepsTheOrderOfAFloatSumBesideAMaximum) {

@@ -169,6 +169,52 @@ TEST(LowerOpts, LanesAreTheInnermostLoopAroundAReduction) {
 )");
 }
 
+TEST(LowerOpts, UnrollMakesLanesOfAReduction) {
+  EXPECT_EQ(body("%a = buffer 111 : slot=0\n%r = reshape %a, (3, 37)\n%s = reduce %r : op=max pop=1", "Opts(unroll=16)",
+                 LowerForm::Lanes),
+            R"(  for (int ridx0 = 0; ridx0 < 3; ridx0++) {
+    float acc0[16];
+    for (int ridx4 = 0; ridx4 < 16; ridx4++) {
+      acc0[ridx4] = -INFINITY;
+    }
+    int alu1 = (ridx0*37);
+    for (int ridx1 = 0; ridx1 < 2; ridx1++) {
+      for (int ridx2 = 0; ridx2 < 16; ridx2++) {
+        float val2 = acc0[ridx2];
+        float val3 = data0[(alu1+((ridx1*16)+ridx2))];
+        acc0[ridx2] = ((val2>val3)?val2:val3);
+      }
+    }
+    for (int ridx5 = 0; ridx5 < 8; ridx5++) {
+      float val4 = acc0[ridx5];
+      float val5 = acc0[(ridx5+8)];
+      acc0[ridx5] = ((val4>val5)?val4:val5);
+    }
+    for (int ridx6 = 0; ridx6 < 4; ridx6++) {
+      float val6 = acc0[ridx6];
+      float val7 = acc0[(ridx6+4)];
+      acc0[ridx6] = ((val6>val7)?val6:val7);
+    }
+    for (int ridx7 = 0; ridx7 < 2; ridx7++) {
+      float val8 = acc0[ridx7];
+      float val9 = acc0[(ridx7+2)];
+      acc0[ridx7] = ((val8>val9)?val8:val9);
+    }
+    float val10 = acc0[0];
+    float val11 = acc0[1];
+    float acc1;
+    acc1 = -INFINITY;
+    for (int ridx3 = 0; ridx3 < 5; ridx3++) {
+      float val12 = acc1;
+      float val13 = data0[((ridx3+alu1)+32)];
+      acc1 = ((val12>val13)?val12:val13);
+    }
+    float val14 = acc1;
+    data1[ridx0] = ((((val10>val11)?val10:val11)>val14)?((val10>val11)?val10:val11):val14);
+  }
+)");
+}
+
 TEST(LowerOpts, LanesLeaveAxesOfOneElementAlone) {
   EXPECT_EQ(body("%a = buffer 8 : slot=0\n%r = reshape %a, (8, 1)", "Opts(upcast={0: 4, 1: 2})", LowerForm::Lanes), R"(  for (int ridx0 = 0; ridx0 < 2; ridx0++) {
     for (int ridx1 = 0; ridx1 < 4; ridx1++) {
