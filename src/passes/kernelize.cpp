@@ -1,6 +1,4 @@
 #include "passes/kernelize.hpp"
-#include "passes/hand_opt.hpp"
-#include "passes/pack_operands.hpp"
 
 #include <fmt/format.h>
 
@@ -9,6 +7,9 @@
 #include <set>
 
 #include "ir/py_text.hpp"
+#include "passes/hand_opt.hpp"
+#include "passes/pack_operands.hpp"
+#include "passes/split_reductions.hpp"
 #include "passes/verify.hpp"
 #include "uopc/passes.hpp"
 
@@ -63,7 +64,7 @@ class Planner {
     for (size_t i = 0; i < values.size(); i++)
       if (into_[i] && values[i].is(Op::Stage) && !read.contains(values[i])) values[i] = values[i].src(0);
     values_ = insert_stages(values, options_);
-    if (options_.opt > 0) values_ = pack_operands(values_, options_.machine);
+    if (options_.opt > 0) values_ = pack_operands(split_reductions(values_), options_.machine);
   }
 
   PlanAndInputs plan() {
