@@ -143,10 +143,10 @@ struct UOPC_API MultiHeadAttention {
 class UOPC_API Optimizer {
  public:
   virtual ~Optimizer() = default;
-  const Tensor& step(const Tensor& loss);                       // returns the loss, realized
-  void step(const Tensor& loss, std::span<const Tensor> also);  // realizes these along
-  void step(const Tensor& loss, std::initializer_list<Tensor> also) {
-    step(loss, std::span(also.begin(), also.size()));
+  // Returns the loss, realized, and realizes `also` along.
+  const Tensor& step(const Tensor& loss, std::span<const Tensor> also = {});
+  const Tensor& step(const Tensor& loss, std::initializer_list<Tensor> also) {
+    return step(loss, std::span(also.begin(), also.size()));
   }
   // One gradient a parameter. Realizes them and `also` first, the parameters in a second plan.
   void step_with(std::span<const Tensor> gradients, std::span<const Tensor> also = {});

@@ -26,6 +26,7 @@
 // Thread-safety: a Context and its tensors belong to one thread at a time. Contexts are independent; several may share
 // an Engine.
 #pragma once
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -48,6 +49,16 @@ struct Axes {
   Axes(int axis) : Axes(int64_t{axis}) {}
   Axes(std::initializer_list<int64_t> axes) : list(std::vector<int64_t>(axes)) {}
   Axes(std::vector<int64_t> axes) : list(std::move(axes)) {}
+};
+
+// `keepdim` of a reduction: true keeps the reduced axes as size 1. Made of a bool alone, so that sum(0, 1) does not
+// compile: it means the axes {0, 1}.
+struct Keepdim {
+  bool value = false;
+  Keepdim() = default;
+  template <class B>
+  requires std::same_as<B, bool> Keepdim(B keep) : value(keep) {}
+  operator bool() const { return value; }
 };
 
 // One place of `x.at({...})`, as Python's: a number (the axis goes), a Slice, kNewAxis, kEllipsis.
@@ -81,6 +92,11 @@ struct Pool2dOptions {
 class UOPC_API Tensor {
  public:
   Tensor() = default;  // empty: may only be assigned to, tested or destroyed
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  // Of a variable only: `x[0] = y` would change a temporary. `x[0].assign(y)` changes x.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
 
   // ---- creation (each call makes a tensor of its own, also of equal contents) ----
   static Tensor from(const Context& ctx, std::span<const float> data, Shape shape);
@@ -130,9 +146,11 @@ class UOPC_API Tensor {
   template <class T>
   T item() const;  // of one element; T is float, double, int32_t, int64_t or bool
   template <class T>
-  std::vector<T> to_vector() const;          // float, double, int32_t, int64_t, char (of bool): converted
-  std::span<const std::byte> bytes() const;  // realizes; valid until the tensor is assigned, written or destroyed
-  std::string to_string() const;             // nested list as Python prints it
+  std::vector<T> to_vector() const;  // float, double, int32_t, int64_t, char (of bool): converted
+  template <std::same_as<bool> T>
+  std::vector<T> to_vector() const = delete;  // vector<bool> has no elements to fill: to_vector<char>()
+  std::span<const std::byte> bytes() const;   // realizes; valid until the tensor is assigned, written or destroyed
+  std::string to_string() const;              // nested list as Python prints it
 
   // Gives the tensor the value of `v` (same shape, same dtype). Of a view made by slicing, permuting and reshaping
   // (not expand or flip), the tensor that it is a view of changes there. Computed in place where every element is read
@@ -143,6 +161,10 @@ class UOPC_API Tensor {
   template <class T>
   void write(std::span<const T> data) {
     write(std::as_bytes(data));
+  }
+  template <class T>
+  void write(const std::vector<T>& data) {
+    write(std::as_bytes(std::span(data)));
   }
 
   Tensor contiguous() const;  // a cut: computed into memory of its own when a plan needs it
@@ -191,7 +213,7 @@ class UOPC_API Tensor {
   // ---- element-wise ----
   Tensor neg() const;
   Tensor reciprocal() const;
-  Tensor exp() const;
+  Tensor exp() const;  // as 2^(x log2 e): the relative error grows with |x|, 4e-6 at 80
   Tensor exp2() const;
   Tensor expm1() const;  // exp(x) - 1, precise near 0
   Tensor log() const;
@@ -250,21 +272,21 @@ class UOPC_API Tensor {
   Tensor masked_fill(const Tensor& mask, Scalar v) const { return mask.where(v, *this); }
 
   // ---- reductions (no axes: all of them) ----
-  Tensor sum(Axes axes = {}, bool keepdim = false) const;  // of bool: counts; of f16: accumulates in f32
+  Tensor sum(Axes axes = {}, Keepdim keepdim = {}) const;  // of bool: counts; of i32: wraps; of f16: accumulates in f32
   // Of no elements: -inf, INT_MIN, false. The larger of a NaN and a number may be either, here and in `maximum`; equal
   // elements share the gradient.
-  Tensor max(Axes axes = {}, bool keepdim = false) const;
-  Tensor min(Axes axes = {}, bool keepdim = false) const;
-  Tensor mean(Axes axes = {}, bool keepdim = false) const;
-  Tensor var(Axes axes = {}, int64_t correction = 1, bool keepdim = false) const;
-  Tensor std(Axes axes = {}, int64_t correction = 1, bool keepdim = false) const;
-  Tensor any(Axes axes = {}, bool keepdim = false) const;
-  Tensor all(Axes axes = {}, bool keepdim = false) const;
-  Tensor argmax(std::optional<int64_t> axis = {}, bool keepdim = false) const;  // i32; the first of equals
-  Tensor argmin(std::optional<int64_t> axis = {}, bool keepdim = false) const;
+  Tensor max(Axes axes = {}, Keepdim keepdim = {}) const;
+  Tensor min(Axes axes = {}, Keepdim keepdim = {}) const;
+  Tensor mean(Axes axes = {}, Keepdim keepdim = {}) const;
+  Tensor var(Axes axes = {}, int64_t correction = 1, Keepdim keepdim = {}) const;
+  Tensor std(Axes axes = {}, int64_t correction = 1, Keepdim keepdim = {}) const;
+  Tensor any(Axes axes = {}, Keepdim keepdim = {}) const;
+  Tensor all(Axes axes = {}, Keepdim keepdim = {}) const;
+  Tensor argmax(std::optional<int64_t> axis = {}, Keepdim keepdim = {}) const;  // i32; the first of equals
+  Tensor argmin(std::optional<int64_t> axis = {}, Keepdim keepdim = {}) const;
   Tensor softmax(int64_t axis = -1) const;
   Tensor log_softmax(int64_t axis = -1) const;
-  Tensor logsumexp(Axes axes = {}, bool keepdim = false) const;
+  Tensor logsumexp(Axes axes = {}, Keepdim keepdim = {}) const;
   Tensor cumsum(int64_t axis = 0) const;
 
   // ---- products, convolutions, pools ----
@@ -287,8 +309,8 @@ class UOPC_API Tensor {
   Tensor batch_norm(const Tensor& weight, const Tensor& bias, const Tensor& mean,
                     const Tensor& inv_std) const;  // axis 1
   Tensor dropout(double p = 0.5) const;            // itself unless the Context is in training mode
-  Tensor cross_entropy(const Tensor& labels,
-                       double label_smoothing = 0) const;  // (..., classes), i32 labels (...): mean, f32
+  // Of (..., classes) and i32 labels (...): the mean over all labels, those out of range (of no loss) counted; f32.
+  Tensor cross_entropy(const Tensor& labels, double label_smoothing = 0) const;
   Tensor binary_cross_entropy_with_logits(const Tensor& target) const;
   Tensor mse_loss(const Tensor& target) const;
   // (..., T, d) each. `mask`: bool (true: seen) or added. A row that sees nothing is 0.
@@ -326,5 +348,9 @@ UOPC_TENSOR_OPERATOR(<=)
 UOPC_TENSOR_OPERATOR(>=)
 #undef UOPC_TENSOR_OPERATOR
 UOPC_API Tensor operator-(const Tensor& a);
+// A Tensor in a condition asks whether the handle is empty; these would ask that of two comparisons. logical_and,
+// logical_or.
+Tensor operator&&(const Tensor&, const Tensor&) = delete;
+Tensor operator||(const Tensor&, const Tensor&) = delete;
 
 }  // namespace uopc

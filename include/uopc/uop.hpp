@@ -1,9 +1,10 @@
 // The UOp graph: one immutable node type, interned in a Graph.
 //
 // A `Graph` owns nodes; a `UOp` is a handle of one pointer, valid as long as its Graph. Equal (op, sources, arg)
-// give the same node, so `==` on handles is equality of programs. Every node is type-checked when it is made (A.3): a
-// malformed one throws Error(Type) and is never seen. What that leaves open (negative sizes, what an END closes)
-// `verify` (passes.hpp) checks before a program is compiled or run.
+// give the same node, so `==` on handles is equality of programs. An empty handle may be
+// compared, tested and assigned to; asked for anything else it throws Error(Type). Every node is type-checked when it
+// is made (A.3): a malformed one throws Error(Type) and is never seen. What that leaves open (negative sizes, what an
+// END closes) `verify` (passes.hpp) checks before a program is compiled or run.
 //
 // Thread-safety: reading nodes is safe from any thread. Making nodes in one Graph is not; two Graphs never share state.
 #pragma once
@@ -87,23 +88,26 @@ class UOPC_API UOp {
   UOp() = default;
   explicit UOp(const Node* node) : node_(node) {}
 
-  Op op() const { return node_->op; }
-  DType dtype() const { return node_->dtype; }
-  AddrSpace addrspace() const { return node_->addrspace; }
-  const Shape& shape() const { return *node_->shape; }
-  int64_t ndim() const { return static_cast<int64_t>(node_->shape->size()); }
-  std::span<const UOp> src() const { return {node_->src, node_->nsrc}; }
-  UOp src(size_t i) const { return node_->src[i]; }
-  const Arg& arg() const { return *node_->arg; }
+  Op op() const { return node().op; }
+  DType dtype() const { return node().dtype; }
+  AddrSpace addrspace() const { return node().addrspace; }
+  const Shape& shape() const { return *node().shape; }
+  int64_t ndim() const { return static_cast<int64_t>(node().shape->size()); }
+  std::span<const UOp> src() const { return {node().src, node().nsrc}; }
+  UOp src(size_t i) const { return node().src[i]; }
+  const Arg& arg() const { return *node().arg; }
   template <class T>
   const T& arg() const {
-    return std::get<T>(*node_->arg);
+    return std::get<T>(*node().arg);
   }
-  uint32_t id() const { return node_->id; }
-  Graph& graph() const { return *node_->graph; }
-  const Node* node() const { return node_; }
+  uint32_t id() const { return node().id; }
+  Graph& graph() const { return *node().graph; }
+  const Node& node() const {
+    if (!node_) throw_empty();
+    return *node_;
+  }
 
-  bool is(Op op) const { return node_->op == op; }
+  bool is(Op op) const { return node().op == op; }
   bool is_const() const { return node_->op == Op::Const; }
   bool is_const(Scalar v) const { return is_const() && arg<Scalar>() == v; }
   Scalar value() const { return arg<Scalar>(); }  // of a CONST
@@ -160,12 +164,14 @@ class UOPC_API UOp {
   UOp end(std::initializer_list<UOp> ranges) const { return end(std::span(ranges.begin(), ranges.size())); }
 
  private:
+  [[noreturn]] static void throw_empty();
+
   const Node* node_ = nullptr;
 };
 
 // Lookups only: iterating one of these would depend on addresses.
 struct UOpHash {
-  size_t operator()(UOp u) const { return u.node()->hash; }
+  size_t operator()(UOp u) const { return u.node().hash; }
 };
 template <class T>
 using UOpMap = std::unordered_map<UOp, T, UOpHash>;

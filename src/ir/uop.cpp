@@ -247,6 +247,10 @@ std::vector<UOp> call_params(UOp body) {
 
 // ---- builders ------------------------------------------------------------------------------------------------------
 
+void UOp::throw_empty() {
+  throw Error(ErrorCode::Type, "an empty UOp (default-made, or of an empty tensor) has no node to ask");
+}
+
 UOp UOp::const_like(Scalar v) const {
   return graph().constant(v, dtype()).broadcast_to(shape());
 }

@@ -77,7 +77,11 @@ class Planner {
  private:
   static void check(const PlanResult& r) {
     if (!r.value) fail("a result is an empty UOp");
-    if (r.value.dtype() == DType::Void) fail(fmt::format("{} has no value to compute", describe(r.value)));
+    if (r.value.dtype() == DType::Void)
+      fail(
+          fmt::format("{} has no value to compute; a plan is of values (a sum, a product, a STAGE), and of loops it "
+                      "needs none: `uopc run`",
+                      describe(r.value)));
     if (!r.into) return;
     const UOp b = *r.into;
     if (!b || !b.is(Op::Buffer)) fail("a result goes into a BUFFER");

@@ -113,6 +113,11 @@ Tensor Tensor::max_pool2d(const Pool2dOptions& o) const {
   const Two stride = o.stride.value_or(o.kernel);
   if (ndim() < 2) fail(fmt::format("max_pool2d of {}: two axes are needed", py_tuple(shape())));
   check("max_pool2d", o.kernel, stride, o.padding, o.dilation);
+  if (2 * o.padding.first > o.kernel.first || 2 * o.padding.second > o.kernel.second)
+    fail(
+        fmt::format("max_pool2d: a padding of ({}, {}) beside a kernel of ({}, {}); at most half of it is right, for a "
+                    "window of nothing but padding has no largest element",
+                    o.padding.first, o.padding.second, o.kernel.first, o.kernel.second));
   return windows_2d("max_pool2d", padded(*this, o.padding, dtypes::min(dtype())), o.kernel, stride, o.dilation)
       .max({-2, -1});
 }

@@ -56,9 +56,9 @@ UOp polynomial(UOp x, std::initializer_list<double> coefficients) {  // the high
   for (double c : coefficients) sum = sum ? sum * x + c : x.const_like(c);
   return sum;
 }
-// 0 - x rather than -x: of +0.0 that is +0.0, and so is the maximum.
+// For comparisons: of a zero it is a zero of either sign.
 UOp abs_of(UOp x) {
-  return x.max(0 - x);
+  return x.max(-x);
 }
 // |x| with derivative 1 at 0, for even functions whose other factor has the sign.
 UOp size_of(UOp x) {
@@ -317,7 +317,8 @@ Tensor Tensor::elu(double alpha) const {
 }
 Tensor Tensor::abs() const {
   if (dtype() == DType::Bool) return cast(DType::I32);
-  return make_tensor(abs_of(uop_of(*this)), {*this});
+  const UOp x = uop_of(*this);  // the larger of -0.0 and +0.0 may be either
+  return make_tensor(is_float(dtype()) ? x.eq(0).where(x.const_like(0.0), abs_of(x)) : abs_of(x), {*this});
 }
 Tensor Tensor::sign() const {
   const UOp x = uop_of(*this);

@@ -51,15 +51,11 @@ void Optimizer::set_lr(double lr) {
   lr_ = lr;
 }
 
-const Tensor& Optimizer::step(const Tensor& loss) {
-  step(loss, {});
-  return loss;
-}
-
-void Optimizer::step(const Tensor& loss, std::span<const Tensor> also) {
+const Tensor& Optimizer::step(const Tensor& loss, std::span<const Tensor> also) {
   std::vector<Tensor> with{loss};
   with.insert(with.end(), also.begin(), also.end());
   update_and_realize(loss.gradient(parameters_), with);
+  return loss;
 }
 
 void Optimizer::step_with(std::span<const Tensor> gradients, std::span<const Tensor> also) {

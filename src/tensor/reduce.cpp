@@ -60,42 +60,42 @@ Tensor first_place(const char* operation, const Tensor& t, std::optional<int64_t
 
 }  // namespace
 
-Tensor Tensor::sum(Axes axes, bool keepdim) const {
+Tensor Tensor::sum(Axes axes, Keepdim keepdim) const {
   const auto list = normal_axes("sum", axes, ndim());
   if (dtype() == DType::F16) return sum_in_f32(*this, list, keepdim).cast(DType::F16);
   const UOp x = uop_of(*this);
   return make_tensor(reduce_axes(x.dtype() == DType::Bool ? x.cast(DType::I32) : x, Op::Add, list, keepdim), {*this});
 }
-Tensor Tensor::max(Axes axes, bool keepdim) const {
+Tensor Tensor::max(Axes axes, Keepdim keepdim) const {
   return make_tensor(reduce_axes(uop_of(*this), Op::Max, normal_axes("max", axes, ndim()), keepdim), {*this});
 }
-Tensor Tensor::min(Axes axes, bool keepdim) const {
+Tensor Tensor::min(Axes axes, Keepdim keepdim) const {
   // The largest of what is turned around: -x, or for i32 -1 - x, which cannot overflow.
   if (dtype() == DType::Bool) return logical_not().max(axes, keepdim).logical_not();
   if (dtype() == DType::I32) return -1 - (-1 - *this).max(axes, keepdim);
   return neg().max(axes, keepdim).neg();
 }
-Tensor Tensor::mean(Axes axes, bool keepdim) const {
+Tensor Tensor::mean(Axes axes, Keepdim keepdim) const {
   const auto list = normal_axes("mean", axes, ndim());
   const Tensor sum = sum_in_f32(*this, list, keepdim) * (1.0 / static_cast<double>(count(*this, list)));
   return rounded(sum, dtype());
 }
-Tensor Tensor::var(Axes axes, int64_t correction, bool keepdim) const {
+Tensor Tensor::var(Axes axes, int64_t correction, Keepdim keepdim) const {
   return rounded(var_in_f32(*this, normal_axes("var", axes, ndim()), correction, keepdim), dtype());
 }
-Tensor Tensor::std(Axes axes, int64_t correction, bool keepdim) const {
+Tensor Tensor::std(Axes axes, int64_t correction, Keepdim keepdim) const {
   return rounded(var_in_f32(*this, normal_axes("std", axes, ndim()), correction, keepdim).sqrt(), dtype());
 }
-Tensor Tensor::any(Axes axes, bool keepdim) const {
+Tensor Tensor::any(Axes axes, Keepdim keepdim) const {
   return cast(DType::Bool).max(axes, keepdim);
 }
-Tensor Tensor::all(Axes axes, bool keepdim) const {
+Tensor Tensor::all(Axes axes, Keepdim keepdim) const {
   return cast(DType::Bool).min(axes, keepdim);
 }
-Tensor Tensor::argmax(std::optional<int64_t> axis, bool keepdim) const {
+Tensor Tensor::argmax(std::optional<int64_t> axis, Keepdim keepdim) const {
   return first_place("argmax", *this, axis, keepdim, true);
 }
-Tensor Tensor::argmin(std::optional<int64_t> axis, bool keepdim) const {
+Tensor Tensor::argmin(std::optional<int64_t> axis, Keepdim keepdim) const {
   return first_place("argmin", *this, axis, keepdim, false);
 }
 
@@ -109,7 +109,7 @@ Tensor Tensor::log_softmax(int64_t axis) const {
   const Tensor x = to_f32(), away = x - x.max(k, true).detach();
   return rounded(away - away.exp().sum(k, true).log(), dtype());
 }
-Tensor Tensor::logsumexp(Axes axes, bool keepdim) const {
+Tensor Tensor::logsumexp(Axes axes, Keepdim keepdim) const {
   const auto list = normal_axes("logsumexp", axes, ndim());
   const Tensor x = to_f32(), most = x.max(list, true).detach();
   // Infinity minus infinity would be NaN where the answer is infinity.

@@ -246,6 +246,7 @@ TEST(Operations, AreAllInTheTable) {
   std::set<std::string> declared;
   for (std::string line; std::getline(file, line);) declared.insert(operation_in(line));
   declared.erase("");
+  declared.erase("operator=");  // of handles
   EXPECT_GT(declared.size(), 140u);
   std::set<std::string> rows;
   for (const Row& r : operation_rows())

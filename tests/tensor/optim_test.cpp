@@ -116,6 +116,17 @@ TEST(Optim, LearnsXor) {
   EXPECT_LT(out[3], -1);
 }
 
+TEST(Optim, AStepReturnsTheLossThatItWasTakenFrom) {
+  const Context ctx;
+  const Xor data(ctx);
+  Mlp net(ctx);
+  nn::SGD optimizer(nn::parameters(net), 0.05);
+  const Tensor loss = net(data.x).mse_loss(data.y), other = net(data.x).sum();
+  EXPECT_EQ(optimizer.step(loss, {other}).impl(), loss.impl());
+  EXPECT_TRUE(loss.is_realized());
+  EXPECT_TRUE(other.is_realized());
+}
+
 TEST(Optim, FromTheSecondStepNothingIsCompiledAndMemoryIsFlat) {
   const Context ctx;
   const Xor data(ctx);

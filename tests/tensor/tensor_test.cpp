@@ -98,6 +98,8 @@ TEST(Tensor, ElementwiseAgainstTheC_Library) {
       "trunc", x.trunc(), [](double a) { return std::trunc(a); }, 0);
   check(
       "abs", x.abs(), [](double a) { return std::abs(a); }, 0);
+  for (float zero : {0.0f, -0.0f})
+    EXPECT_FALSE(std::signbit(Tensor::scalar(ctx, zero).abs().item<float>())) << std::signbit(zero);
   check(
       "sin", x.sin(), [](double a) { return std::sin(a); }, 1e-6);
   check(

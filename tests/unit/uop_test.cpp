@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "error_of.hpp"
 #include "small_stack.hpp"
 
 namespace uopc {
@@ -23,10 +24,23 @@ TEST(Interning, EqualMeansTheSameNode) {
   const UOp a = g.buffer(4, DType::F32, 0);
   EXPECT_EQ(a, g.buffer(4, DType::F32, 0));
   EXPECT_EQ(a + a, a + a);
-  EXPECT_EQ((a + a).exp2().node(), g.make(Op::Exp2, {g.make(Op::Add, {a, a})}).node());
+  EXPECT_EQ(&(a + a).exp2().node(), &g.make(Op::Exp2, {g.make(Op::Add, {a, a})}).node());
   const size_t before = g.size();
   a + a;
   EXPECT_EQ(g.size(), before);
+}
+
+TEST(Handle, OfNothingIsAnErrorToAsk) {
+  Graph g;
+  const UOp none, a = g.buffer(4, DType::F32, 0);
+  EXPECT_FALSE(none);
+  EXPECT_EQ(none, UOp());
+  EXPECT_NE(none, a);
+  const std::string message = "an empty UOp (default-made, or of an empty tensor) has no node to ask";
+  EXPECT_EQ(error_of([&] { none.op(); }), message);
+  EXPECT_EQ(error_of([&] { none.shape(); }), message);
+  EXPECT_EQ(error_of([&] { a + none; }), "Ops.ADD: a source is an empty UOp");
+  EXPECT_EQ(error_of([&] { none.exp2(); }), message);
 }
 
 TEST(Interning, EveryPartOfTheKeyCounts) {
