@@ -8,6 +8,7 @@
 
 #include "ir/py_text.hpp"
 #include "passes/hand_opt.hpp"
+#include "passes/merge_reduced_axes.hpp"
 #include "passes/pack_operands.hpp"
 #include "passes/split_reductions.hpp"
 #include "passes/verify.hpp"
@@ -64,7 +65,7 @@ class Planner {
     for (size_t i = 0; i < values.size(); i++)
       if (into_[i] && values[i].is(Op::Stage) && !read.contains(values[i])) values[i] = values[i].src(0);
     values_ = insert_stages(values, options_);
-    if (options_.opt > 0) values_ = pack_operands(split_reductions(values_), options_.machine);
+    if (options_.opt > 0) values_ = pack_operands(split_reductions(merge_reduced_axes(values_)), options_.machine);
   }
 
   PlanAndInputs plan() {

@@ -22,10 +22,11 @@ struct Case {
   Shape shape;
   std::vector<int64_t> axes;
 };
-const Case kCases[] = {{{1 << 19}, {0}},          {{300'007}, {0}},         {{2, 3, 90'001}, {0, 1, 2}},
-                       {{127, 4099}, {0, 1}},     {{5, 127, 4099}, {1, 2}}, {{127, 3, 4099}, {0, 2}},
-                       {{4099, 127, 1}, {0}},     {{70'001, 8}, {0}},       {{17, 70'001}, {1}},
-                       {{63, 63, 101}, {0, 1, 2}}};
+const Case kCases[] = {{{1 << 19}, {0}},           {{300'007}, {0}},         {{2, 3, 90'001}, {0, 1, 2}},
+                       {{127, 4099}, {0, 1}},      {{5, 127, 4099}, {1, 2}}, {{127, 3, 4099}, {0, 2}},
+                       {{4099, 127, 1}, {0}},      {{70'001, 8}, {0}},       {{17, 70'001}, {1}},
+                       {{63, 63, 101}, {0, 1, 2}}, {{10'000, 3}, {0, 1}},    {{2, 5000, 3}, {1, 2}},
+                       {{2, 100, 7, 3}, {0, 2, 3}}};
 
 TEST(LargeReductions, AreWhatADoubleSumIs) {
   for (const Case& c : kCases) {
@@ -63,6 +64,13 @@ TEST(LargeReductions, OfEqualNumbers) {
   Context ctx = context(1);
   const double sum = Tensor::full(ctx, {10'000'019}, 0.1).contiguous().sum().item<double>();
   EXPECT_NEAR(sum / (10'000'019 * static_cast<double>(0.1f)), 1, 1e-4);
+}
+
+// One accumulator is 1.9e-4 off.
+TEST(LargeReductions, OfShortRowsAreMadeInLanes) {
+  Context ctx = context(1);
+  const double mean = Tensor::full(ctx, {10'000, 3}, 0.1).contiguous().mean().item<double>();
+  EXPECT_NEAR(mean / static_cast<double>(0.1f), 1, 1e-5);
 }
 
 TEST(LargeReductions, AreTheSameWithAnyNumberOfThreads) {
