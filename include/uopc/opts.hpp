@@ -26,6 +26,7 @@ struct Machine {
   int64_t lanes = 4;       // f32 in a vector register
   int64_t registers = 16;  // vector registers
   int64_t threads = 1;
+  int64_t cache = 1 << 20;  // bytes of a core's own second level
 
   // What one row of a register tile holds.
   int64_t tile_lanes() const { return lanes * (registers >= 32 ? 4 : 2); }

@@ -64,10 +64,10 @@ int64_t lane_width(int64_t size, const Machine& machine) {
 
 Accesses accesses(UOp plain, const Shape& shape, const Machine& machine) {
   Accesses out;
-  std::vector<UOp> ranges, indices;
+  std::vector<UOp> ranges, places;
   post_order(plain, [&](UOp u) {
     if (u.is(Op::Range)) (u.arg<RangeArg>().kind == AxisType::Reduce ? out.reduce : ranges).push_back(u);
-    if (u.is(Op::Load) && u.src(0).is(Op::Index) && u.src(0).src(0).is(Op::Buffer)) indices.push_back(u.src(0).src(1));
+    if (u.is(Op::Load) && u.src(0).is(Op::Index) && u.src(0).src(0).is(Op::Buffer)) places.push_back(u.src(0));
   });
   const auto idx = [](UOp u) { return u.arg<RangeArg>().idx; };
   std::ranges::sort(ranges, {}, idx);
@@ -80,9 +80,11 @@ Accesses accesses(UOp plain, const Shape& shape, const Machine& machine) {
     const auto at = std::ranges::find(ranges, number++, idx);
     if (at != ranges.end()) out.loops[k] = *at;
   }
-  for (UOp index : indices) {
-    const auto form = linear_form(index);
+  for (UOp place : places) {
     Access a;
+    a.buffer = place.src(0);
+    a.index = place.src(1);
+    const auto form = linear_form(a.index);
     for (size_t k = 0; k < shape.size(); k++) {
       bool in_panels = false;
       a.strides.push_back(stride(form, out.loops[k], lane_width(shape[k], machine), &in_panels));

@@ -11,6 +11,7 @@ namespace uopc {
 struct Access {
   static constexpr int64_t kIrregular = INT64_MIN;
 
+  UOp buffer, index;                    // the place that is read
   std::vector<int64_t> strides;         // by output axis; kIrregular where it is not one number
   std::vector<char> in_panels;          // by output axis: memory holds it in blocks of `lane_width`
   std::vector<int64_t> reduce_strides;  // by REDUCE loop

@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "ir/py_text.hpp"
 #include "passes/hand_opt.hpp"
+#include "passes/lower_rows.hpp"
 #include "passes/merge_reduced_axes.hpp"
 #include "passes/pack_operands.hpp"
+#include "passes/row_groups.hpp"
 #include "passes/split_reductions.hpp"
 #include "passes/verify.hpp"
 #include "uopc/passes.hpp"
@@ -36,13 +39,20 @@ std::string kernel_name(UOp value) {
   return name;
 }
 
+// Elements of a row from which keeping it beats computing it again.
+constexpr int64_t kKeptRow = 64;
+
 // A kernel to be: what it computes, and where that goes. BUFFERs are the graph's, and `Planner`'s placeholders.
 struct Draft {
   UOp value;
-  UOp into;  // the BUFFER of the graph that it overwrites; null otherwise
-  PlanKernel kernel;
-  std::vector<UOp> reads;  // BUFFERs of the graph
-  bool in_place_safe = true;
+  PlanRef out{};
+  UOp into;                          // the BUFFER of the graph that it overwrites; null otherwise
+  std::vector<UOp> inputs, dropped;  // its program reads these; its value also those
+  UOp plain;                         // without Opts
+  Opts opts;
+  UOp place;  // what stands for its result in other values; null where none reads it
+
+  bool reads(UOp buffer) const { return std::ranges::find(inputs, buffer) != inputs.end(); }
 };
 
 class Planner {
@@ -70,7 +80,9 @@ class Planner {
 
   PlanAndInputs plan() {
     cut();
+    emit_kernels();
     order_assignments();
+    number_temps();
     number_inputs();
     return std::move(out_);
   }
@@ -120,7 +132,7 @@ class Planner {
       });
       if (into_[i]) {
         if (whole_buffer(image) == into_[i]) continue;  // already there
-        assignments_.push_back(draft(image, {PlanRef::Kind::In, 0}, into_[i]));
+        assignments_.push_back(draft(image, {}, into_[i]));
       } else if (const auto* out = out_of_stage_.find(root); !out || *out != out_number[i]) {
         add_kernel(image, {PlanRef::Kind::Out, out_number[i]});
       }
@@ -134,14 +146,18 @@ class Planner {
 
   // Computes `value` into `out`; what reads it reads the result, a placeholder of a slot below 0.
   UOp add_kernel(UOp value, PlanRef out) {
-    Draft d = draft(value, out, {});
-    emit(d.kernel, value);
-    const UOp place = value.graph().buffer(count_elements(value.shape()), value.dtype(), next_placeholder_--);
-    placeholders_.insert(place, out);
+    drafts_.push_back(draft(value, out, {}));
+    const UOp place = drafts_.back().place = new_place(value, out);
     return value.shape() == place.shape() ? place : place.reshape(value.shape());
   }
 
-  std::vector<UOp> buffers_of(UOp root) const {
+  UOp new_place(UOp value, PlanRef out) {
+    const UOp place = value.graph().buffer(count_elements(value.shape()), value.dtype(), next_placeholder_--);
+    placeholders_.insert(place, out);
+    return place;
+  }
+
+  static std::vector<UOp> buffers_of(UOp root) {
     std::vector<UOp> all;
     post_order(root, [&](UOp u) {
       if (u.is(Op::Buffer)) all.push_back(u);
@@ -149,61 +165,204 @@ class Planner {
     return all;
   }
 
-  // Lowers; BUFFERs get the slots 0, 1, .. in the order of their first use, the written one the last.
   Draft draft(UOp value, PlanRef out, UOp into) {
-    Draft d{value, into, {}, {}, true};
-    Graph& graph = value.graph();
-    // `dropped` are BUFFERs of the value that its program does not read: theirs are slots that nothing else has.
-    const auto lowered = [&](std::span<const UOp> inputs, std::span<const UOp> dropped, const Opts& opts) {
-      std::vector<std::pair<UOp, UOp>> slots;
-      const auto renumber = [&](UOp b, size_t slot) {
-        slots.emplace_back(b, graph.buffer(b.shape()[0], b.dtype(), static_cast<int64_t>(slot)));
-      };
-      for (size_t i = 0; i < inputs.size(); i++) renumber(inputs[i], i);
-      for (size_t i = 0; i < dropped.size(); i++) renumber(dropped[i], inputs.size() + 1 + i);
-      const int64_t n = count_elements(value.shape());
-      const UOp to =
-          graph.buffer(std::clamp<int64_t>(n, 1, kMaxElements), value.dtype(), static_cast<int64_t>(inputs.size()));
-      return lower(substitute(value, slots), to, opts, options_.opt > 0 ? LowerForm::Lanes : LowerForm::Unrolled);
-    };
-    std::vector<UOp> inputs = buffers_of(value), dropped;
-    UOp program = lowered(inputs, {}, {});
+    Draft d{value, out, into, buffers_of(value), {}, {}, {}, {}};
+    d.plain = lowered(d, {});
     // Simplification may have removed a BUFFER.
-    std::vector<char> used(inputs.size(), 0);
-    for (UOp b : buffers_of(program))
+    std::vector<char> used(d.inputs.size(), 0);
+    for (UOp b : buffers_of(d.plain))
       if (const auto slot = static_cast<size_t>(b.arg<ParamArg>().slot); slot < used.size()) used[slot] = 1;
     if (std::ranges::count(used, 0) > 0) {
       std::vector<UOp> kept;
-      for (size_t i = 0; i < inputs.size(); i++) (used[i] ? kept : dropped).push_back(inputs[i]);
-      inputs = std::move(kept);
-      program = lowered(inputs, dropped, {});
+      for (size_t i = 0; i < d.inputs.size(); i++) (used[i] ? kept : d.dropped).push_back(d.inputs[i]);
+      d.inputs = std::move(kept);
+      d.plain = lowered(d, {});
     }
-    UOp mapped = program;
-    if (options_.opt > 0)
-      if (const Opts opts = hand_opt_choice(value, program, options_.machine); opts != Opts())
-        mapped = mapped_by([&] { return lowered(inputs, dropped, opts); }, program);
-    if (buffers_of(mapped).size() != buffers_of(program).size()) mapped = program;
-    d.kernel.name = kernel_name(value);
-    d.kernel.flops = count_flops(value);
-    for (UOp b : inputs) d.kernel.refs.push_back(ref_of(b));
-    for (UOp b : inputs) {
-      if (placeholders_.contains(b)) continue;
-      d.reads.push_back(b);
-      read_.insert(b);
-    }
-    if (into) {
-      const auto at = std::ranges::find(inputs, into);
-      if (at != inputs.end()) {
-        d.in_place_safe = in_place_safe(program, at - inputs.begin(), static_cast<int64_t>(inputs.size()));
-        if (d.in_place_safe) mapped = in_place(mapped, at - inputs.begin(), static_cast<int64_t>(inputs.size()));
-      } else {
-        d.kernel.refs.push_back(ref_of(into));
+    if (options_.opt > 0) d.opts = hand_opt_choice(value, d.plain, options_.machine);
+    for (UOp b : d.inputs)
+      if (!placeholders_.contains(b)) {
+        read_.insert(b);
+        ref_of(b);
       }
-    } else {
-      d.kernel.refs.push_back(out);
-    }
-    d.kernel.program = mapped;
     return d;
+  }
+
+  // BUFFERs get the slots 0, 1, .. in the order of `inputs`, the written one the next, those that are not in the
+  // program any after it.
+  struct Slots {
+    std::vector<std::pair<UOp, UOp>> pairs;
+    int64_t next = 0;
+
+    void give(UOp buffer) {
+      pairs.emplace_back(buffer, buffer.graph().buffer(buffer.shape()[0], buffer.dtype(), next++));
+    }
+    UOp output(UOp value) {
+      const int64_t n = count_elements(value.shape());
+      return value.graph().buffer(std::clamp<int64_t>(n, 1, kMaxElements), value.dtype(), next++);
+    }
+  };
+
+  UOp lowered(const Draft& d, const Opts& opts) const {
+    Slots slots;
+    for (UOp b : d.inputs) slots.give(b);
+    const UOp to = slots.output(d.value);
+    for (UOp b : d.dropped) slots.give(b);
+    return lower(substitute(d.value, slots.pairs), to, opts, options_.opt > 0 ? LowerForm::Lanes : LowerForm::Unrolled);
+  }
+
+  UOp mapped(const Draft& d) const {
+    if (d.opts == Opts()) return d.plain;
+    const UOp program = mapped_by([&] { return lowered(d, d.opts); }, d.plain);
+    return buffers_of(program).size() == buffers_of(d.plain).size() ? program : d.plain;
+  }
+
+  PlanKernel kernel_of(const Draft& d, UOp program, const std::vector<UOp>& inputs) {
+    PlanKernel kernel{kernel_name(d.value), program, {}, count_flops(d.value)};
+    for (UOp b : inputs) kernel.refs.push_back(ref_of(b));
+    kernel.refs.push_back(d.out);
+    return kernel;
+  }
+
+  // Drafts that are stages of one kernel.
+  struct RowKernel {
+    std::vector<Draft> stages;
+    std::vector<std::optional<size_t>> over;
+    size_t axes;
+    int64_t block;
+    bool threads;
+  };
+
+  // The kernels of the drafts, of several that go over the same rows one.
+  void emit_kernels() {
+    std::vector<char> within(drafts_.size(), 0);
+    std::vector<std::optional<PlanKernel>> of_rows(drafts_.size());
+    if (options_.opt > 0)
+      for (const RowGroup& g : row_groups(row_candidates(), options_.machine)) {
+        RowKernel k{{}, g.over, g.axes, g.block, g.threads};
+        for (size_t m : g.members) k.stages.push_back(drafts_[m]);
+        keep_shared(k);
+        const size_t last = g.members.back();
+        of_rows[last] = row_kernel(k);
+        if (!of_rows[last]) continue;
+        for (size_t m : g.members) within[m] = m != last;
+      }
+    for (size_t k = 0; k < drafts_.size(); k++) {
+      if (within[k])
+        unused_temps_.insert(drafts_[k].out.index);
+      else if (of_rows[k])
+        out_.plan.kernels.push_back(*std::move(of_rows[k]));
+      else
+        emit_draft(drafts_[k]);
+    }
+  }
+
+  void emit_draft(const Draft& d) {
+    if (count_elements(d.value.shape()) > 0) out_.plan.kernels.push_back(kernel_of(d, mapped(d), d.inputs));
+  }
+
+  // Assignments read kernels' results too, and stay kernels.
+  std::vector<RowCandidate> row_candidates() const {
+    NodeSet assigned;
+    for (const Draft& d : assignments_)
+      for (UOp b : d.inputs) assigned.insert(b);
+    std::vector<RowCandidate> all;
+    for (const Draft& d : drafts_)
+      all.push_back(candidate(d, d.out.kind != PlanRef::Kind::Tmp || assigned.contains(d.place)));
+    return all;
+  }
+
+  static RowCandidate candidate(const Draft& d, bool stays) {
+    return {d.value, d.plain, d.opts, d.inputs, stays ? UOp() : d.place};
+  }
+
+  // Costly values that several stages compute become stages, where a row of them is longer than a few registers.
+  void keep_shared(RowKernel& k) {
+    NodeSet refused;
+    while (const UOp shared = shared_value(k.stages, refused)) {
+      refused.insert(shared);
+      if (count_elements(shared.shape()) < kKeptRow * rows_of(k)) continue;
+      Draft kept = draft(shared, {PlanRef::Kind::Tmp, -1}, {});
+      kept.place = new_place(shared, kept.out);
+      const std::pair<UOp, UOp> pair{shared, kept.place.reshape(shared.shape())};
+      std::vector<Draft> stages;
+      std::vector<RowCandidate> candidates;
+      for (const Draft& d : k.stages) {
+        const UOp value = substitute(d.value, std::span(&pair, 1));
+        if (value != d.value && kept.value) stages.push_back(std::exchange(kept, {}));
+        stages.push_back(value == d.value ? d : draft(value, d.out, {}));
+        stages.back().place = d.place;
+      }
+      for (const Draft& d : stages) candidates.push_back(candidate(d, &d == &stages.back()));
+      const auto groups = row_groups(candidates, options_.machine);
+      if (groups.size() == 1 && groups[0].members.size() == stages.size() && groups[0].axes == k.axes)
+        k = {std::move(stages), groups[0].over, k.axes, groups[0].block, groups[0].threads};
+    }
+  }
+
+  static int64_t rows_of(const RowKernel& k) {
+    const Shape& shape = k.stages.back().value.shape();
+    return count_elements(Shape(shape.begin(), shape.begin() + static_cast<int64_t>(k.axes)));
+  }
+
+  // The first that is no part of another one.
+  static UOp shared_value(const std::vector<Draft>& stages, const NodeSet& refused) {
+    NodeMap<int64_t> costs, users;
+    for (const Draft& d : stages) {
+      NodeSet seen;
+      post_order(
+          d.value, seen,
+          [&](UOp u) {
+            int64_t cost = operation_cost(u);
+            for (UOp s : u.src()) cost = std::min(kRepeatedCost, cost + costs.at(s));
+            costs[u] = cost;
+            users[u]++;
+          },
+          [](UOp) { return true; });
+    }
+    UOp found;
+    for (const Draft& d : stages) {
+      NodeSet seen;
+      post_order(
+          d.value, seen,
+          [&](UOp u) {
+            if (kAlu.has(u.op()) && users.at(u) > 1 && costs.at(u) >= kRepeatedCost && !refused.contains(u)) found = u;
+          },
+          [&](UOp u) { return users.at(u) < 2 || !kAlu.has(u.op()); });
+      if (found) return found;
+    }
+    return {};
+  }
+
+  std::optional<PlanKernel> row_kernel(const RowKernel& k) {
+    NodeSet made, seen;
+    for (const Draft& d : k.stages) made.insert(d.place);
+    std::vector<UOp> inputs, others;
+    for (const Draft& d : k.stages)
+      for (UOp b : d.inputs)
+        if (!made.contains(b) && seen.insert(b)) inputs.push_back(b);
+    for (const Draft& d : k.stages)
+      for (UOp b : d.dropped)
+        if (!made.contains(b) && seen.insert(b)) others.push_back(b);
+    const Draft& last = k.stages.back();
+    Slots slots;
+    for (UOp b : inputs) slots.give(b);
+    const UOp to = slots.output(last.value);
+    for (UOp b : others) slots.give(b);
+    for (const Draft& d : k.stages)
+      if (d.place != last.place) slots.give(d.place);
+    std::vector<RowStage> stages;
+    for (const Draft& d : k.stages)
+      stages.push_back({substitute(d.value, slots.pairs), d.place == last.place ? to : substitute(d.place, slots.pairs),
+                        d.opts, k.over[stages.size()]});
+    const UOp program = mapped_by([&] { return lower_rows(stages, k.axes, k.block, k.threads); }, UOp());
+    if (!program || buffers_of(program).size() != inputs.size() + 1) return {};
+    PlanKernel kernel = kernel_of(last, program, inputs);
+    kernel.flops = 0;
+    for (const Draft& d : k.stages) {
+      kernel.flops += count_flops(d.value);
+      if (kernel_name(d.value)[0] == 'r') kernel.name[0] = 'r';
+    }
+    return kernel;
   }
 
   // Copies of a large body, or of one that is read at very many indices, may pass the limits on those; the plain form
@@ -243,6 +402,25 @@ class Planner {
     return substitute(program, std::span(&pair, 1));
   }
 
+  // Whether an assignment's program may write where it reads.
+  static bool in_place_safe(const Draft& d) {
+    const auto at = std::ranges::find(d.inputs, d.into);
+    return at == d.inputs.end() || in_place_safe(d.plain, at - d.inputs.begin(), static_cast<int64_t>(d.inputs.size()));
+  }
+
+  void emit_assignment(const Draft& d) {
+    if (count_elements(d.value.shape()) == 0) return;
+    PlanKernel kernel = kernel_of(d, mapped(d), d.inputs);
+    const auto at = std::ranges::find(d.inputs, d.into);
+    if (at == d.inputs.end()) {
+      kernel.refs.back() = ref_of(d.into);
+    } else {
+      kernel.program = in_place(kernel.program, at - d.inputs.begin(), static_cast<int64_t>(d.inputs.size()));
+      kernel.refs.pop_back();
+    }
+    out_.plan.kernels.push_back(std::move(kernel));
+  }
+
   PlanRef ref_of(UOp buffer) {
     if (const PlanRef* place = placeholders_.find(buffer)) return *place;
     auto [number, fresh] = input_numbers_.insert(buffer, static_cast<int64_t>(out_.inputs.size()));
@@ -255,7 +433,8 @@ class Planner {
   void order_assignments() {
     NodeMap<std::vector<size_t>> readers;
     for (size_t i = 0; i < assignments_.size(); i++)
-      for (UOp b : assignments_[i].reads) readers[b].push_back(i);
+      for (UOp b : assignments_[i].inputs)
+        if (!placeholders_.contains(b)) readers[b].push_back(i);
     std::vector<int64_t> waits(assignments_.size(), 0);
     for (size_t i = 0; i < assignments_.size(); i++)
       if (const auto* all = readers.find(assignments_[i].into))
@@ -265,33 +444,45 @@ class Planner {
 
     std::set<size_t> left, ready;
     for (size_t i = 0; i < assignments_.size(); i++) (waits[i] == 0 ? ready : left).insert(i);
-    std::vector<PlanKernel> copies;
+    std::vector<Draft> copies;
     while (!ready.empty() || !left.empty()) {
       const bool free = !ready.empty();
       std::set<size_t>& from = free ? ready : left;
       const size_t i = *from.begin();
       from.erase(from.begin());
-      Draft& d = assignments_[i];
-      if (free && d.in_place_safe)
-        emit(d.kernel, d.value);
+      const Draft& d = assignments_[i];
+      if (free && in_place_safe(d))
+        emit_assignment(d);
       else
         copies.push_back(through_temporary(d));
-      for (UOp b : d.reads) {
+      for (UOp b : d.inputs) {
         const size_t* w = writer.find(b);
         if (!w || *w == i || --waits[*w] > 0) continue;
         if (left.erase(*w)) ready.insert(*w);
       }
     }
-    for (PlanKernel& copy : copies) out_.plan.kernels.push_back(std::move(copy));
+    for (const Draft& copy : copies) emit_assignment(copy);
   }
 
-  void emit(PlanKernel& kernel, UOp value) {
-    if (count_elements(value.shape()) > 0) out_.plan.kernels.push_back(std::move(kernel));
-  }
-
-  PlanKernel through_temporary(const Draft& d) {
+  // Emits what computes the value, and returns the copy.
+  Draft through_temporary(const Draft& d) {
     const UOp temp = add_kernel(d.value, new_temp(d.value));
-    return draft(temp, {}, d.into).kernel;
+    emit_draft(drafts_.back());
+    return draft(temp, {}, d.into);
+  }
+
+  void number_temps() {
+    if (unused_temps_.empty()) return;
+    std::vector<int64_t> number;
+    std::vector<PlanBuffer> kept;
+    for (size_t i = 0; i < out_.plan.temps.size(); i++) {
+      number.push_back(static_cast<int64_t>(kept.size()));
+      if (!unused_temps_.contains(static_cast<int64_t>(i))) kept.push_back(out_.plan.temps[i]);
+    }
+    out_.plan.temps = std::move(kept);
+    for (PlanKernel& k : out_.plan.kernels)
+      for (PlanRef& r : k.refs)
+        if (r.kind == PlanRef::Kind::Tmp) r.index = number[static_cast<size_t>(r.index)];
   }
 
   // Inputs are numbered by first use in the order of the kernels.
@@ -322,7 +513,8 @@ class Planner {
   NodeMap<PlanRef> placeholders_;
   NodeMap<int64_t> input_numbers_;
   NodeSet read_;  // BUFFERs of the graph that some kernel reads
-  std::vector<Draft> assignments_;
+  std::vector<Draft> drafts_, assignments_;
+  std::set<int64_t> unused_temps_;
   int64_t next_placeholder_ = -1;
 };
 

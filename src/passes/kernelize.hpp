@@ -28,6 +28,11 @@ std::vector<UOp> share_stages(std::span<const UOp> roots);
 // The value of a constant in any shape and dtype. Only as deep as `const_like` builds.
 std::optional<double> uniform(UOp u);
 
+// What an operation costs beside an addition, in the units of the thresholds on what is computed again and what is kept.
+int64_t operation_cost(UOp u);
+// The cost from which an element-wise value is kept rather than computed for each of its readers.
+inline constexpr int64_t kRepeatedCost = 12;
+
 // Float operations of an evaluation that computes every node of a kernel's value once.
 double count_flops(UOp value);
 

@@ -25,6 +25,28 @@ bool add(LinearForm& out, UOp u, int64_t factor, size_t depth) {
 
 }  // namespace
 
+LinearForm& LinearForm::subtract(const LinearForm& o) {
+  constant -= o.constant;
+  for (const auto& [id, term] : o.terms) {
+    auto& own = terms[id];
+    own.first = term.first;
+    own.second -= term.second;
+    if (own.second == 0) terms.erase(id);
+  }
+  return *this;
+}
+
+UOp LinearForm::expression(Graph& graph) const {
+  UOp sum;
+  for (const auto& [id, term] : terms) {
+    const auto& [u, factor] = term;
+    const UOp part = factor == 1 ? u : u * graph.constant(factor);
+    sum = sum ? sum + part : part;
+  }
+  if (!sum) return graph.constant(constant);
+  return constant == 0 ? sum : sum + graph.constant(constant);
+}
+
 std::optional<LinearForm> linear_form(UOp u) {
   LinearForm out;
   if (!add(out, u, 1, 0)) return {};

@@ -17,6 +17,8 @@ struct LinearForm {
     return at == terms.end() ? 0 : at->second.second;
   }
   bool same_terms(const LinearForm& o) const { return terms == o.terms; }
+  LinearForm& subtract(const LinearForm& o);
+  UOp expression(Graph& graph) const;
 };
 
 // Of an i32 expression as if it could not wrap. Nothing where it has more than some 60 terms.

@@ -200,13 +200,13 @@ void Ctx::open_reduction(Frame& f) {
       part(
           ranges.rest, [&](size_t k) { return k == innermost ? rest : shape[k]; },
           [&](UOp i) { return i + graph_.constant(shape[innermost] - rest); });
-    loop.acc = graph_.alloc(copies, f.u.dtype(), next_acc_++);
-    if (!ranges.rest.empty()) loop.rest_acc = graph_.alloc(1, f.u.dtype(), next_acc_++);
+    loop.acc = new_alloc(copies, f.u.dtype());
+    if (!ranges.rest.empty()) loop.rest_acc = new_alloc(1, f.u.dtype());
   } else {
     for (int64_t c = 0; c < copies; c++)
       part(ranges.main, steps,
            [&](UOp i) { return copies == 1 ? i : i * graph_.constant(copies) + graph_.constant(c); });
-    if (!ranges.main.empty()) loop.acc = graph_.alloc(1, f.u.dtype(), next_acc_++);
+    if (!ranges.main.empty()) loop.acc = new_alloc(1, f.u.dtype());
   }
   f.loop = static_cast<uint32_t>(loops_.size());
   loops_.push_back(std::move(loop));
@@ -338,6 +338,12 @@ std::pair<UOp, Ctx::TupleId> Ctx::next(Frame& f) {
   }
 }
 
+UOp Ctx::read_window(const Window& window, UOp index) {
+  auto within = linear_form(index);
+  if (!within) throw Error(ErrorCode::NotImplemented, fmt::format("{} as a place in a window", describe(index)));
+  return window.memory.index(simplify(within->subtract(window.base).expression(graph_))).load();
+}
+
 UOp Ctx::build(const Frame& f) {
   const UOp u = f.u;
   if (kAlu.has(u.op())) {
@@ -350,6 +356,7 @@ UOp Ctx::build(const Frame& f) {
       return u;
     case Op::Buffer: {
       const UOp i = (*tuples_[f.at])[0];
+      if (const Window* window = windows_.find(u)) return read_window(*window, i);
       const Interval at = simplifier_.bounds().of(i);
       // Below a view without elements indices are 0 and mean nothing. Its loops run no times, but a LOAD that does not
       // use their counters would stand outside them.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ir/rewrite.hpp"
+#include "passes/linear_form.hpp"
 #include "passes/loop_nest.hpp"
 #include "uopc/opts.hpp"
 #include "uopc/uop.hpp"
@@ -32,7 +33,22 @@ class Ctx {
 
   Graph& graph() { return graph_; }
 
+  // As the constructor's, of the values that are read from here on.
+  void set_unroll(int64_t unroll, bool lanes) {
+    unroll_ = unroll;
+    lanes_ = lanes;
+  }
+
   UOp new_range(int64_t size, AxisType kind);
+  UOp new_alloc(int64_t size, DType dtype) { return graph_.alloc(size, dtype, next_acc_++); }
+
+  // What stands for a BUFFER of the values within the kernel: its element `base` + i is element i of `memory`, an ALLOC
+  // after the stores into it.
+  struct Window {
+    UOp memory;
+    LinearForm base;
+  };
+  void read_from(UOp buffer, Window window) { windows_[buffer] = std::move(window); }
   UOp simplify(UOp u) { return simplifier_(u); }
 
   // The scalar at `index` of shaped value `value`. Linear in the number of distinct (node, index) pairs, which may be
@@ -71,6 +87,7 @@ class Ctx {
   // The next value that `f` needs; none (a null UOp) when it can be built.
   std::pair<UOp, TupleId> next(Frame& f);
   UOp build(const Frame& f);
+  UOp read_window(const Window& window, UOp index);
   UOp result(UOp u, TupleId at) const { return memo_.at(key(u, at)); }
   TupleId source_index(const Frame& f);
   void open_reduction(Frame& f);
@@ -94,8 +111,9 @@ class Ctx {
   };
 
   Graph& graph_;
-  const int64_t unroll_;
-  const bool lanes_;
+  int64_t unroll_;
+  bool lanes_;
+  NodeMap<Window> windows_;
   Rewriter simplifier_;
   std::unordered_map<uint64_t, UOp> memo_;
   std::unordered_map<std::vector<UOp>, TupleId, TupleHash> tuple_ids_;

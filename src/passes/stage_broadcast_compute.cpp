@@ -20,24 +20,8 @@
 namespace uopc {
 namespace {
 
-constexpr int64_t kSharedCost = 64, kSharedNumberCost = 256, kRepeatedCost = 12, kLargestCost = 1'000'000;
+constexpr int64_t kSharedCost = 64, kSharedNumberCost = 256, kLargestCost = 1'000'000;
 constexpr int64_t kRepeats = 4, kLargeProduct = 1 << 17;
-
-int64_t operation_cost(UOp u) {
-  switch (u.op()) {
-    case Op::Exp2:
-    case Op::Log2:
-    case Op::Sin:
-      return 8;
-    case Op::Sqrt:
-    case Op::Recip:
-    case Op::FloorDiv:
-    case Op::FloorMod:
-      return 4;
-    default:
-      return kAlu.has(u.op()) || u.is(Op::Stack) || u.is(Op::Buffer) ? 1 : 0;
-  }
-}
 
 bool grows(UOp u) {
   return u.is(Op::Expand) && u.shape() != u.src(0).shape();
@@ -180,6 +164,22 @@ class Stager {
 };
 
 }  // namespace
+
+int64_t operation_cost(UOp u) {
+  switch (u.op()) {
+    case Op::Exp2:
+    case Op::Log2:
+    case Op::Sin:
+      return 8;
+    case Op::Sqrt:
+    case Op::Recip:
+    case Op::FloorDiv:
+    case Op::FloorMod:
+      return 4;
+    default:
+      return kAlu.has(u.op()) || u.is(Op::Stack) || u.is(Op::Buffer) ? 1 : 0;
+  }
+}
 
 UOp whole_buffer(UOp u) {
   while (u.is(Op::Reshape)) u = u.src(0);

@@ -11,17 +11,6 @@ int64_t floor_quotient(int64_t a, int64_t n) {
   return a / n - (a % n < 0 ? 1 : 0);
 }
 
-UOp sum_of(Graph& graph, const LinearForm& form) {
-  UOp sum;
-  for (const auto& [id, term] : form.terms) {
-    const auto& [u, factor] = term;
-    const UOp part = factor == 1 ? u : u * graph.constant(factor);
-    sum = sum ? sum + part : part;
-  }
-  if (!sum) return graph.constant(form.constant);
-  return form.constant == 0 ? sum : sum + graph.constant(form.constant);
-}
-
 class Tightener {
  public:
   UOp operator()(UOp u) {
@@ -38,10 +27,10 @@ class Tightener {
     }
     quotient.constant = floor_quotient(form->constant, n);
     rest.constant = form->constant - quotient.constant * n;
-    const UOp left = sum_of(u.graph(), rest);
+    const UOp left = rest.expression(u.graph());
     const Interval known = bounds_.of(left);
     if (!bounds_.exact(left) || known.empty() || known.lo < 0 || known.hi >= n) return u;
-    return u.is(Op::FloorMod) ? left : sum_of(u.graph(), quotient);
+    return u.is(Op::FloorMod) ? left : quotient.expression(u.graph());
   }
 
  private:

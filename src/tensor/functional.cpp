@@ -106,15 +106,16 @@ Tensor Tensor::scaled_dot_product_attention(const Tensor& q, const Tensor& k, co
     fail(fmt::format("scaled_dot_product_attention: a mask of shape {}; one that broadcasts to {} is right",
                      py_tuple(mask.shape()), py_tuple(scores.shape())));
   const DType d = promote(promote(q.dtype(), k.dtype()), v.dtype());
-  const auto weigh = [&](const Tensor& p) { return rounded(p.dropout(dropout).matmul(v), d); };
   if (mask) scores = mask.dtype() == DType::Bool ? mask.where(scores, -INFINITY) : scores + mask;
   if (causal) scores = causal_mask(q.context(), q.size(-2), k.size(-2)).where(scores, -INFINITY);
-  if (!mask) return weigh(scores.softmax(-1));
   // Of a row that sees nothing the largest is -inf: shifted by 0 instead, its sum is 0.
-  const Tensor most = scores.max(-1, true).detach();
-  const Tensor e = (scores - most.eq(-INFINITY).where(0.0, most)).exp();
-  const Tensor sum = e.sum(-1, true);
-  return weigh(e / sum.eq(0).where(1.0, sum));
+  Tensor most = scores.max(-1, true).detach();
+  if (mask) most = most.eq(-INFINITY).where(0.0, most);
+  const Tensor e = (scores - most).exp();
+  Tensor sum = e.sum(-1, true);
+  if (mask || k.size(-2) == 0) sum = sum.eq(0).where(1.0, sum);
+  // Divided behind the product, which has fewer elements than the weights.
+  return rounded(e.dropout(dropout).matmul(v.to_f32()) / sum, d);
 }
 
 }  // namespace uopc

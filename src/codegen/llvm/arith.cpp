@@ -87,7 +87,12 @@ Value* Arith::cast(Value* x, DType from, DType to) {
 }
 
 Value* Arith::unary(Op op, DType d, Value* x) {
-  if (op == Op::Recip) return b_.CreateFDiv(llvm::ConstantFP::get(x->getType(), 1.0), x);
+  if (op == Op::Recip) {
+    // With flags x * (1 / y) would become x / y, a division a turn of a loop that y does not change in.
+    llvm::IRBuilderBase::FastMathFlagGuard guard(b_);
+    b_.clearFastMathFlags();
+    return b_.CreateFDiv(llvm::ConstantFP::get(x->getType(), 1.0), x);
+  }
   // For f16 the f32 function, rounded, is within half an ulp and a little; of SQRT it is the correctly rounded one.
   if (d == DType::F16) return cast(unary(op, DType::F32, cast(x, d, DType::F32)), DType::F32, d);
   switch (op) {
