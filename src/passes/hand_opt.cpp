@@ -10,6 +10,9 @@
 // moves along it by 0 or 1 element. How many lanes depends on the size alone, so that a sum is the same on every
 // machine.
 //
+// Without a reduction, an operand that memory holds along another axis than the result is turned: squares of a
+// register's lanes by as many rows, in blocks of both axes, so that no line of either is fetched twice.
+//
 // Everything else LLVM vectorizes by itself. Kernels of much work are split over threads by their outermost loop.
 #include "passes/hand_opt.hpp"
 
@@ -44,6 +47,8 @@ bool keeps_a_maximum(UOp plain) {
 // Lanes of a reduction, and the size of its innermost axis from which that many pay for adding them up.
 constexpr std::pair<int64_t, int64_t> kReduceLanes[] = {{64, 512}, {32, 128}, {16, 32}};
 
+constexpr int64_t kTurnedBlock = 64;  // elements, on either axis
+
 constexpr int64_t kInPanels = 1000;  // loads that an axis in panels counts for
 
 class Chooser {
@@ -64,6 +69,8 @@ class Chooser {
     const auto lane = at_.reduce.empty() ? std::nullopt : lane_axis();
     if (lane)
       tile(o, *lane);
+    else if (at_.reduce.empty())
+      turn(o);
     else if (!reduce_in_lanes(o) && has_max_)
       unroll(o);
     choose_thread(o, lane);
@@ -89,6 +96,22 @@ class Chooser {
         return true;
       }
     return false;
+  }
+
+  void turn(Opts& o) const {
+    if (shape_.empty() || shape_.back() < machine_.lanes) return;
+    const size_t last = shape_.size() - 1;
+    std::optional<size_t> along;
+    for (const Access& a : at_.loads) {
+      if (a.strides[last] == 0 || a.strides[last] == 1 || a.strides[last] == Access::kIrregular) continue;
+      for (size_t k = 0; k < last; k++)
+        if (a.strides[k] == 1 && shape_[k] >= machine_.lanes) along = k;
+    }
+    if (!along) return;
+    for (const size_t k : {*along, last}) {
+      o.upcast[static_cast<int64_t>(k)] = machine_.lanes;
+      if (shape_[k] >= 2 * kTurnedBlock) o.tile[static_cast<int64_t>(k)] = kTurnedBlock;
+    }
   }
 
   void unroll(Opts& o) const {

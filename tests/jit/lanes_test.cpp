@@ -73,6 +73,28 @@ struct Hand {
   const char* uir;
 };
 
+// Squares of whole lanes, and what is left over beside them and below; with a neighbour of the element, which lies in
+// another square, and with an operand of its own along the lanes.
+TEST(Lanes, ThatCrossMemoryAreTurnedInSquares) {
+  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{4, 4}, {8, 24}, {16, 16}, {33, 18}, {32, 64}, {67, 35}})
+    for (const char* opts : {"Opts(upcast={0: 4, 1: 4})", "Opts(upcast={0: 8, 1: 8}, tile={0: 16, 1: 16})",
+                             "Opts(upcast={0: 16, 1: 16}, thread=0)", "Opts(upcast={0: 8, 1: 4})"}) {
+      SCOPED_TRACE(std::to_string(m) + " " + std::to_string(n) + " " + opts);
+      Graph g;
+      const UOp x = g.buffer(m * n, DType::F32, 0).reshape({n, m}).permute({1, 0});
+      const UOp y = g.buffer(m * n, DType::F32, 1).reshape({m, n}), z = g.buffer((m + 1) * n, DType::F32, 1);
+      expect_as_interpreted(as_program(x, parse_opts(opts), LowerForm::Lanes), {m * n, m * n});
+      expect_as_interpreted(as_program(x * 2.0 + y, parse_opts(opts), LowerForm::Lanes), {m * n, m * n, m * n});
+      const UOp rows = z.reshape({n, m + 1}).permute({1, 0});
+      const UOp both = rows.shrink({{0, m}, {0, n}}) - rows.shrink({{1, m + 1}, {0, n}}) * x;
+      expect_as_interpreted(as_program(both, parse_opts(opts), LowerForm::Lanes), {m * n, (m + 1) * n, m * n});
+    }
+  Graph g;
+  const UOp x = g.buffer(256, DType::F32, 0).reshape({16, 16}).permute({1, 0});
+  const UOp program = as_program(x, parse_opts("Opts(upcast={0: 16, 1: 16})"), LowerForm::Lanes);
+  EXPECT_TRUE(runs_as_vectors(program, "shufflevector"));
+}
+
 TEST(Lanes, OnlyWhereNoLaneReachesWhatAnotherOneWrites) {
   const Hand cases[] = {
       {"copy", true, R"(

@@ -117,6 +117,26 @@ TEST(Movement, JoinsMoveBitsOnly) {
   }
 }
 
+TEST(Movement, TurnedTensorsOfEveryDType) {
+  Context ctx;
+  for (const DType d : {DType::F32, DType::F16, DType::I32, DType::Bool})
+    for (const Shape& s :
+         {Shape{15, 17}, {16, 16}, {64, 64}, {127, 130}, {129, 16}, {200, 3}, {3, 40, 33}, {2, 3, 20, 18}}) {
+      int64_t n = 1;
+      for (int64_t k : s) n *= k;
+      const Tensor x = (Tensor::arange(ctx, n).mod(199) - 99).cast(d).reshape(s).contiguous();
+      const std::vector<int32_t> values = x.to_vector<int32_t>();
+      const Tensor turned = x.transpose(-2, -1).contiguous();
+      const std::vector<int32_t> got = turned.to_vector<int32_t>(), back = turned.transpose().to_vector<int32_t>();
+      const auto rows = static_cast<size_t>(s[s.size() - 2]), columns = static_cast<size_t>(s.back());
+      for (size_t i = 0; i < values.size(); i++) {
+        const size_t r = i / columns % rows, c = i % columns, block = i / (rows * columns) * rows * columns;
+        ASSERT_EQ(got[block + c * rows + r], values[i]) << testing::PrintToString(s) << " " << name(d);
+      }
+      EXPECT_EQ(back, values);
+    }
+}
+
 TEST(Movement, StackAndSplitAreInverse) {
   Context ctx;
   const Tensor a = Tensor::from(ctx, {1, 2}), b = Tensor::from(ctx, {3.5f, 4.5f});

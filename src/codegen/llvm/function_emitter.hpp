@@ -97,10 +97,16 @@ class FunctionEmitter {
   llvm::Value* address(UOp load_or_store);
   llvm::Value* cell_address(UOp memory, llvm::Value* index);
 
-  llvm::Value* splat(llvm::Value* v);   // in all lanes, a vector as it is
-  llvm::Value* first_lane(UOp u);       // an i32 of a stride, as i64
+  llvm::Value* splat(llvm::Value* v);  // in all lanes, a vector as it is
+  llvm::Value* first_lane(UOp u);      // an i32 of a stride, as i64
   llvm::Value* lane_index(llvm::Value* indices, const Cell& cell, int64_t lane);
   llvm::Value* load_lanes(UOp load);
+  struct SquarePlace {
+    size_t square;
+    int64_t copy;
+  };
+  void find_squares(const Lanes::Loop& loop);
+  llvm::Value* load_of_square(UOp load, const SquarePlace& place);
   void store_lanes(UOp store);
   llvm::Type* memory_type(DType d) { return d == DType::Bool ? b_.getInt8Ty() : value_type(m_.context, d); }
   // A word at the top of the function, zero at first.
@@ -130,8 +136,10 @@ class FunctionEmitter {
   llvm::Value *status_ = nullptr, *dummy_ = nullptr, *heap_ = nullptr;
   llvm::Value *begin_ = nullptr, *end_ = nullptr;  // of a Thread region
   std::vector<Loop> loops_;
-  const Lanes::Loop* lanes_ = nullptr;  // that the line at hand is in
-  NodeMap<llvm::Value*> first_lane_;    // of values with a name
+  const Lanes::Loop* lanes_ = nullptr;              // that the line at hand is in
+  NodeMap<llvm::Value*> first_lane_;                // of values with a name
+  std::vector<std::vector<llvm::Value*>> squares_;  // the vectors of each copy, once loaded
+  NodeMap<SquarePlace> square_of_;
   bool may_stop_ = false, may_report_ = false;
 };
 

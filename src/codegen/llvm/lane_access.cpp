@@ -11,6 +11,7 @@ void FunctionEmitter::open_lanes(const Lanes::Loop& loop) {
   for (int64_t k = 0; k < loop.width; k++) counters.push_back(b_.getInt32(static_cast<uint32_t>(k)));
   env_[loop.range] = llvm::ConstantVector::get(counters);
   first_lane_[loop.range] = b_.getInt64(0);
+  find_squares(loop);
 }
 
 Value* FunctionEmitter::splat(Value* v) {
@@ -42,6 +43,8 @@ Value* FunctionEmitter::load_lanes(UOp load) {
   Value* v;
   if (m_.lanes.copies(cell.memory) > 1) {
     v = b_.CreateAlignedLoad(type, lookup(cell.memory), llvm::Align(64));
+  } else if (const SquarePlace* place = square_of_.find(load)) {
+    v = load_of_square(load, *place);
   } else if (stride == 1) {
     v = b_.CreateAlignedLoad(type, cell_address(cell.memory, first_lane(cell.index)), align);
   } else {
