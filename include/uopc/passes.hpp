@@ -46,8 +46,8 @@ UOPC_API UOp flip_axis(UOp x, int64_t axis);
 // Reverse-mode derivatives: for each target the sum over `root` of seed * d root / d target, as a graph of the target's
 // shape and dtype; `seed` has root's shape and dtype. A target that root does not depend on, or only through
 // STAGE(x, "detach"), CMPLT, CMPNE or a CAST to bool or i32, gets zeros. Ties in MAX share the gradient equally; a
-// branch of WHERE that is not taken contributes 0, also where its own derivative is infinite. Linear in the graph's
-// size.
+// branch of WHERE that is not taken contributes 0, also where its own derivative is infinite (of EXP2, SIN and MUL: up
+// to where the branch broadcasts). Linear in the graph's size.
 UOPC_API std::vector<UOp> gradient(UOp root, UOp seed, std::span<const UOp> targets);
 
 // What the type checker leaves out and lowering needs: sizes not negative, no void data, indices within i32, scalar

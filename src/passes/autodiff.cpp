@@ -2,7 +2,9 @@
 //
 // Where a NaN could come of 0 * infinity: RECIP, LOG2 and SQRT have infinite derivatives at finite values, so a zero
 // gradient stays zero there. EXP2, SIN and MUL have them beside infinities only; they are guarded where every path to
-// them goes through a branch of a WHERE, and elsewhere stay the bare product that a matmul needs to be fast.
+// them goes through a branch of a WHERE, and elsewhere stay the bare product that a matmul needs to be fast. A path
+// that goes on below a broadcast does not count: its gradient is a sum over elements of which one is taken as a rule (a
+// loss that picks a row's label goes through a WHERE, and so would everything below it).
 #include <fmt/format.h>
 
 #include "ir/py_text.hpp"
@@ -37,6 +39,10 @@ UOp inline_calls(UOp root, NodeMap<UOp>& images) {
   post_order(root, [&](UOp u) { any |= u.is(Op::Call); });
   if (!any) return root;
   return map_graph(root, images, [](UOp, UOp u) { return u.is(Op::Call) ? inline_call(u) : u; });
+}
+
+bool repeats(UOp u) {
+  return u.is(Op::Expand) && u.shape() != u.src(0).shape();
 }
 
 struct Sum {
@@ -85,7 +91,8 @@ std::vector<UOp> gradient(UOp root, UOp seed, std::span<const UOp> targets) {
       if (!part) continue;
       Sum& to = sums[u.src(k)];
       to.g = add_parts(to.g, part);
-      to.masked &= at.masked || rule.masks;  // one path that is always taken is enough for a derivative to count
+      // One path that is always taken is enough for a derivative to count.
+      to.masked &= (at.masked && !repeats(u)) || rule.masks;
     }
   }
 

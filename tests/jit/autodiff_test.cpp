@@ -56,6 +56,18 @@ TEST(Gradient, ABranchNotTakenContributesZeroAlsoWhereItsDerivativeIsInfinite) {
   EXPECT_EQ(text(d(small.where(big.exp2() * 0.5, big), big)).substr(0, 5), "[1.0,");
 }
 
+// A net's loss picks the label of each row by a WHERE: the products below it must stay bare.
+TEST(Gradient, AProductBelowABroadcastIsNotGuarded) {
+  Graph g;
+  const UOp x = vector(g, {2, 3}), w = vector(g, {5, 7}), picks = vector(g, {1, 4}).lt(2.0);
+  const UOp dot = (x * w).reduce(Op::Add, 1).reshape({1}).expand({2});
+  const UOp grad = d(picks.where(dot, dot.const_like(0.0)), x);
+  int guards = 0;
+  for (UOp u : toposort(grad)) guards += u.is(Op::Where);
+  EXPECT_EQ(guards, 1) << "the branch's own";
+  EXPECT_EQ(text(grad), "[5.0, 7.0]");
+}
+
 TEST(Gradient, SecondDerivatives) {
   Graph g;
   const UOp x = vector(g, {1, 2, -3});
