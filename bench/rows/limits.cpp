@@ -1,9 +1,12 @@
 // What the machine can do: fused multiply-adds on registers alone, memory read, memory copied past the cache.
-#include <immintrin.h>
 #include <omp.h>
 
 #include <cstdlib>
 #include <memory>
+
+#ifdef __SSE__
+#include <immintrin.h>
+#endif
 
 #include "contestant.hpp"
 
@@ -12,56 +15,41 @@ namespace {
 
 constexpr int kAccumulators = 16;
 
-#ifdef __AVX512F__
-using Vector = __m512;
+#if defined(__AVX512F__)
 constexpr int kLanes = 16;
-Vector set(float x) {
-  return _mm512_set1_ps(x);
-}
-Vector fma(Vector a, Vector b, Vector c) {
-  return _mm512_fmadd_ps(a, b, c);
-}
-void store_past_cache(float* to, Vector x) {
-  _mm512_stream_ps(to, x);
-}
-Vector load(const float* from) {
-  return _mm512_load_ps(from);
-}
-#else
-using Vector = __m256;
+#elif defined(__AVX__)
 constexpr int kLanes = 8;
-Vector set(float x) {
-  return _mm256_set1_ps(x);
-}
-Vector fma(Vector a, Vector b, Vector c) {
-  return _mm256_fmadd_ps(a, b, c);
-}
-void store_past_cache(float* to, Vector x) {
-  _mm256_stream_ps(to, x);
-}
-Vector load(const float* from) {
-  return _mm256_load_ps(from);
-}
+#else
+constexpr int kLanes = 4;
 #endif
+typedef float Vector __attribute__((vector_size(4 * kLanes)));
+
+void store_past_cache(float* to, Vector x) {
+#if defined(__AVX512F__)
+  _mm512_stream_ps(to, x);
+#elif defined(__AVX__)
+  _mm256_stream_ps(to, x);
+#elif defined(__SSE__)
+  _mm_stream_ps(to, x);
+#else
+  *reinterpret_cast<Vector*>(to) = x;
+#endif
+}
 
 void multiply_add(int64_t flops, int threads, float* sink) {
   const int64_t rounds = flops / (2 * kAccumulators * kLanes) / threads;
 #pragma omp parallel num_threads(threads)
   {
-    Vector acc[kAccumulators];
-    for (int i = 0; i < kAccumulators; i++) acc[i] = set(static_cast<float>(i));
-    Vector a = set(0.999f), b = set(1e-3f);
-    for (int64_t r = 0; r < rounds; r++) {
-      asm volatile("" : "+x"(a), "+x"(b));
+    Vector acc[kAccumulators] = {};
+    volatile float unknown_scale = 0.999f, unknown_step = 1e-3f;
+    const Vector scale = Vector{} + unknown_scale, step = Vector{} + unknown_step;
+    for (int i = 0; i < kAccumulators; i++) acc[i] += static_cast<float>(i);
+    for (int64_t r = 0; r < rounds; r++)
 #pragma GCC unroll 16
-      for (int i = 0; i < kAccumulators; i++) acc[i] = fma(acc[i], a, b);
-    }
-    Vector sum = acc[0];
-    for (int i = 1; i < kAccumulators; i++) sum = fma(sum, a, acc[i]);
-    alignas(64) float out[kLanes];
-    __builtin_memcpy(out, &sum, sizeof out);
+      for (int i = 0; i < kAccumulators; i++) acc[i] = acc[i] * scale + step;
+    for (int i = 1; i < kAccumulators; i++) acc[0] += acc[i];
 #pragma omp critical
-    *sink += out[0];
+    *sink += acc[0][0];
   }
 }
 
@@ -104,7 +92,7 @@ std::optional<Work> make_limit(const Row& row, int threads) {
                   const float* x = from->data;
                   float* y = to->data;
 #pragma omp parallel for
-                  for (int64_t i = 0; i < kCount; i += kLanes) store_past_cache(y + i, load(x + i));
+                  for (int64_t i = 0; i < kCount; i += kLanes) store_past_cache(y + i, *reinterpret_cast<const Vector*>(x + i));
                 },
                 {}};
   }
