@@ -93,8 +93,11 @@ std::optional<Work> make_loops(const Row& row, int threads) {
     return std::make_shared<std::vector<float>>(operand(row, static_cast<size_t>(count), seed));
   };
   const std::vector<int64_t> d = row.dims;
-  const Floats y = std::make_shared<std::vector<float>>(static_cast<size_t>(row.kind == Kind::Sum ? 1 : count));
-  const auto work = [&](auto step) { return Work{step, [y] { return *y; }}; };
+  const Floats y = std::make_shared<std::vector<float>>();
+  const auto work = [&](auto step) {
+    y->resize(static_cast<size_t>(row.kind == Kind::Sum ? 1 : count));
+    return Work{step, [y] { return *y; }};
+  };
   switch (row.kind) {
     case Kind::Chain:
       return work([=, a = in(1), b = in(2), c = in(3)] { chain(d[0], a->data(), b->data(), c->data(), y->data()); });
