@@ -20,9 +20,9 @@ namespace {
 
 using nlohmann::json;
 
-// The environment of a contestant with that many threads: PyTorch's and OpenBLAS's at their best (no fresh pages for
-// each result, no pools that fight), the core type chosen by the library.
-std::vector<std::string> environment(int threads) {
+// The environment of a contestant with that many threads, each at its best: no fresh pages for each result, the core
+// type chosen by the library, and in PyTorch, which has OpenMP's threads and OpenBLAS's own, none that spin.
+std::vector<std::string> environment(int threads, bool passive) {
   static const std::vector<std::string> kUnset = {"OMP_", "KMP_", "GOMP_", "OPENBLAS_", "MALLOC_"};
   std::vector<std::string> all;
   for (char** e = environ; *e; e++)
@@ -32,17 +32,18 @@ std::vector<std::string> environment(int threads) {
   all.push_back(fmt::format("OPENBLAS_NUM_THREADS={}", threads));
   for (const char* e : {"MALLOC_MMAP_MAX_=0", "MALLOC_TRIM_THRESHOLD_=34359738368", "MALLOC_TOP_PAD_=268435456"})
     all.emplace_back(e);
+  if (passive) all.emplace_back("OMP_WAIT_POLICY=passive");
   return all;
 }
 
 // What a process writes to its standard output; nothing where it fails or takes more than two minutes.
-std::optional<std::string> output_of(std::vector<std::string> command, int threads) {
+std::optional<std::string> output_of(std::vector<std::string> command, int threads, bool passive = false) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return {};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
-  std::vector<std::string> values = environment(threads);
+  std::vector<std::string> values = environment(threads, passive);
   std::vector<char*> arguments, variables;
   for (std::string& s : command) arguments.push_back(s.data());
   for (std::string& s : values) variables.push_back(s.data());
@@ -100,7 +101,7 @@ struct Runner {
     return c;
   }
   bool measure(const std::string& who, const Row& row, int threads, Measured& into) const {
-    const auto text = output_of(command(who, row, threads), threads);
+    const auto text = output_of(command(who, row, threads), threads, who == "PyTorch");
     if (!text || text->empty()) return false;
     const json line = json::parse(*text, nullptr, false);
     if (line.is_discarded() || !line.contains("seconds")) return false;
