@@ -1,6 +1,6 @@
 // Which values are computed once and kept, though the graph does not ask for it.
 //
-// Four kinds at every level, two more from level 1 on:
+// Four kinds at every level, three more from level 1 on:
 //   - a REDUCE that a growing EXPAND above it would repeat;
 //   - a REDUCE that two kernels would compute, or one at two indices;
 //   - an element-wise value that two kernels would compute and that takes more than kSharedCost operations (a single
@@ -10,7 +10,10 @@
 //     a chain of such would grow exponentially;
 //   - from level 1 on, a large product of tensors within another reduction, which would hide it from register tiles;
 //   - from level 1 on, an element-wise value of kRepeatedCost or more that an EXPAND repeats within a loop, so that it
-//     cannot be computed outside of it (the activation that a matrix product reads).
+//     cannot be computed outside of it (the activation that a matrix product reads);
+//   - from level 1 on, an operand of a large product that takes kOperandCost or more and is read for kOperandRepeats
+//     results or more: the product's inner loop has no room for it (the gradient below a relu, which two products and a
+//     sum read).
 #include <algorithm>
 #include <numeric>
 
@@ -22,6 +25,7 @@ namespace {
 
 constexpr int64_t kSharedCost = 64, kSharedNumberCost = 256, kLargestCost = 1'000'000;
 constexpr int64_t kRepeats = 4, kLargeProduct = 1 << 17;
+constexpr int64_t kOperandCost = 4, kOperandRepeats = 64;  // two loads and two operations
 
 bool grows(UOp u) {
   return u.is(Op::Expand) && u.shape() != u.src(0).shape();
@@ -66,14 +70,15 @@ View view_of_source(UOp user, size_t k, View view) {
   return std::max(v, kOwnElement + 1);
 }
 
-// A sum of products of two tensors that a register tile suits.
-bool is_large_product(UOp u) {
-  if (!u.is(Op::Reduce) || u.arg<ReduceArg>().op != Op::Add || !is_float(u.dtype())) return false;
+// The product under a sum of products of two tensors that a register tile suits; else empty.
+UOp large_product(UOp u) {
+  if (!u.is(Op::Reduce) || u.arg<ReduceArg>().op != Op::Add || !is_float(u.dtype())) return {};
   UOp product = u.src(0);
   while (kMovement.has(product.op())) product = product.src(0);
   if (product.is(Op::Where)) product = product.src(1);  // the guard of a derivative
-  return product.is(Op::Mul) && product.src(0) != product.src(1) && !product.src(1).is_const() &&
-         count_elements(u.src(0).shape()) >= kLargeProduct;
+  const bool large = product.is(Op::Mul) && product.src(0) != product.src(1) && !product.src(1).is_const() &&
+                     count_elements(u.src(0).shape()) >= kLargeProduct;
+  return large ? product : UOp();
 }
 
 class Stager {
@@ -102,6 +107,7 @@ class Stager {
     bool joins = false;      // two uses lie in different kernels, or are of two views; or it is moved, and that is so
     bool broadcast = false;  // an EXPAND above repeats it
     bool repeated = false;   // in an inner loop, and only movement lies between
+    bool operand = false;    // of a large product, which reads it kOperandRepeats times
     bool reduced = false;    // a REDUCE of the same kernel is made of it
   };
 
@@ -120,6 +126,13 @@ class Stager {
     }
   }
 
+  void mark_operand(UOp u) {
+    int64_t repeats = 1;
+    for (; kMovement.has(u.op()); u = u.src(0))
+      if (grows(u) && count_elements(u.src(0).shape()) > 0) repeats *= count_elements(u.shape()) / count_elements(u.src(0).shape());
+    if (kAlu.has(u.op()) && repeats >= kOperandRepeats) uses_[u].operand = true;
+  }
+
   // From the results down: users are seen before what they use.
   void from_users() {
     for (size_t i = 0; i < roots_.size(); i++) use(uses_[roots_[i]], kResult + i, kOwnElement);
@@ -127,7 +140,12 @@ class Stager {
       const UOp u = order_[i];
       const Uses own = uses_[u];
       if (u.is(Op::Reduce) && (own.broadcast || own.joins || own.owner == kMany)) staged_.insert(u);
-      if (options_.opt > 0 && own.reduced && is_large_product(u)) staged_.insert(u);
+      if (options_.opt > 0) {
+        if (const UOp product = large_product(u)) {
+          if (own.reduced) staged_.insert(u);
+          for (UOp operand : product.src()) mark_operand(operand);
+        }
+      }
       const bool cut = u.is(Op::Stage) || staged_.contains(u);
       for (size_t k = 0; k < u.src().size(); k++) {
         Uses& s = uses_[u.src(k)];
@@ -151,7 +169,8 @@ class Stager {
       const bool large = cost > (u.ndim() > 0 ? kSharedCost : kSharedNumberCost);
       const Uses& uses = uses_.at(u);
       const bool shared = uses.joins && large && (kAlu.has(u.op()) || u.is(Op::Shrink) || u.is(Op::Stack));
-      if (shared || (kAlu.has(u.op()) && options_.opt > 0 && uses.repeated && cost >= kRepeatedCost)) staged_.insert(u);
+      const bool repeated = kAlu.has(u.op()) && options_.opt > 0 && uses.repeated && cost >= kRepeatedCost;
+      if (shared || repeated || (uses.operand && cost >= kOperandCost)) staged_.insert(u);
       costs.insert(u, u.is(Op::Stage) || staged_.contains(u) ? 1 : cost);
     }
   }
