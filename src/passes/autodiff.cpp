@@ -41,10 +41,6 @@ UOp inline_calls(UOp root, NodeMap<UOp>& images) {
   return map_graph(root, images, [](UOp, UOp u) { return u.is(Op::Call) ? inline_call(u) : u; });
 }
 
-bool repeats(UOp u) {
-  return u.is(Op::Expand) && u.shape() != u.src(0).shape();
-}
-
 struct Sum {
   UOp g;
   bool masked = true;
@@ -92,7 +88,7 @@ std::vector<UOp> gradient(UOp root, UOp seed, std::span<const UOp> targets) {
       Sum& to = sums[u.src(k)];
       to.g = add_parts(to.g, part);
       // One path that is always taken is enough for a derivative to count.
-      to.masked &= (at.masked && !repeats(u)) || rule.masks;
+      to.masked &= (at.masked && !grows(u)) || rule.masks;
     }
   }
 

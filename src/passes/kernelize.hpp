@@ -15,6 +15,9 @@ bool is_detach(UOp u);
 // The BUFFER of which `u` is all, in order: itself, or what it is a RESHAPE of. Null when there is none.
 UOp whole_buffer(UOp u);
 
+// An EXPAND that repeats its source.
+bool grows(UOp u);
+
 // `stage_broadcast_compute` of several results at once. A value is staged in all of them or in none.
 std::vector<UOp> insert_stages(std::span<const UOp> roots, const CutOptions& options);
 
@@ -28,7 +31,8 @@ std::vector<UOp> share_stages(std::span<const UOp> roots);
 // The value of a constant in any shape and dtype. Only as deep as `const_like` builds.
 std::optional<double> uniform(UOp u);
 
-// What an operation costs beside an addition, in the units of the thresholds on what is computed again and what is kept.
+// What an operation costs beside an addition, in the units of the thresholds on what is computed again and what is
+// kept.
 int64_t operation_cost(UOp u);
 // The cost from which an element-wise value is kept rather than computed for each of its readers.
 inline constexpr int64_t kRepeatedCost = 12;

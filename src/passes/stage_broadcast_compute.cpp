@@ -27,10 +27,6 @@ constexpr int64_t kSharedCost = 64, kSharedNumberCost = 256, kLargestCost = 1'00
 constexpr int64_t kRepeats = 4, kLargeProduct = 1 << 17;
 constexpr int64_t kOperandCost = 4, kOperandRepeats = 64;  // two loads and two operations
 
-bool grows(UOp u) {
-  return u.is(Op::Expand) && u.shape() != u.src(0).shape();
-}
-
 // An EXPAND that repeats an axis around one that goes on: what it repeats is computed anew in the inner loop.
 bool repeats_inner_loop(UOp u) {
   const Shape& from = u.src(0).shape();
@@ -129,7 +125,8 @@ class Stager {
   void mark_operand(UOp u) {
     int64_t repeats = 1;
     for (; kMovement.has(u.op()); u = u.src(0))
-      if (grows(u) && count_elements(u.src(0).shape()) > 0) repeats *= count_elements(u.shape()) / count_elements(u.src(0).shape());
+      if (const int64_t from = count_elements(u.src(0).shape()); grows(u) && from > 0)
+        repeats *= count_elements(u.shape()) / from;
     if (kAlu.has(u.op()) && repeats >= kOperandRepeats) uses_[u].operand = true;
   }
 
@@ -140,11 +137,9 @@ class Stager {
       const UOp u = order_[i];
       const Uses own = uses_[u];
       if (u.is(Op::Reduce) && (own.broadcast || own.joins || own.owner == kMany)) staged_.insert(u);
-      if (options_.opt > 0) {
-        if (const UOp product = large_product(u)) {
-          if (own.reduced) staged_.insert(u);
-          for (UOp operand : product.src()) mark_operand(operand);
-        }
+      if (const UOp product = options_.opt > 0 ? large_product(u) : UOp()) {
+        if (own.reduced) staged_.insert(u);
+        for (UOp operand : product.src()) mark_operand(operand);
       }
       const bool cut = u.is(Op::Stage) || staged_.contains(u);
       for (size_t k = 0; k < u.src().size(); k++) {
@@ -183,6 +178,10 @@ class Stager {
 };
 
 }  // namespace
+
+bool grows(UOp u) {
+  return u.is(Op::Expand) && u.shape() != u.src(0).shape();
+}
 
 int64_t operation_cost(UOp u) {
   switch (u.op()) {

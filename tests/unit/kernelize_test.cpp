@@ -77,6 +77,23 @@ TEST(MakePlan, AForwardPassIsAtMostTwoKernelsALayer) {
   }
 }
 
+// The gradient below a relu: its select has no room in the inner loop of the product that reads it.
+TEST(MakePlan, AnOperandOfALargeProductIsMadeBeforeItFromLevelOneOn) {
+  constexpr int64_t kRows = 64, kDepth = 64;
+  const auto kernels_of_product = [&](int64_t columns, bool guarded, int opt) {
+    Graph g;
+    const UOp y = g.buffer(kRows * kDepth, DType::F32, 0).reshape({kRows, kDepth});
+    const UOp seed = g.buffer(kRows * kDepth, DType::F32, 1).reshape({kRows, kDepth});
+    const UOp left = guarded ? y.lt(0.5).where(seed, seed.const_like(0.0)) : seed;
+    const Shape cube{kRows, columns, kDepth};
+    const UOp right = g.buffer(columns * kDepth, DType::F32, 2).reshape({1, columns, kDepth}).expand(cube);
+    return kernels((left.reshape({kRows, 1, kDepth}).expand(cube) * right).reduce(Op::Add, 1), opt);
+  };
+  EXPECT_EQ(kernels_of_product(64, true, 1), kernels_of_product(64, false, 1) + 1);
+  EXPECT_EQ(kernels_of_product(32, true, 1), kernels_of_product(32, false, 1)) << "read too seldom";
+  EXPECT_EQ(kernels_of_product(64, true, 0), kernels_of_product(64, false, 0));
+}
+
 TEST(MakePlan, AssignsInPlaceWhereEachElementIsReadAtTheIndexThatIsWritten) {
   Graph g;
   const UOp b = g.buffer(8, DType::F32, 0), other = g.buffer(8, DType::F32, 1);
