@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "rows/small_kernel.hpp"
 #include "uopc/uopc.hpp"
 
 namespace {
@@ -19,11 +20,6 @@ double seconds_since(Clock::time_point start) {
 uopc::UOp elementwise(uopc::Graph& g, int64_t variant) {
   const uopc::UOp x = g.buffer(4096, uopc::DType::F32, 0), y = g.buffer(4096, uopc::DType::F32, 1);
   return uopc::as_program((x * (1.0 + static_cast<double>(variant)) + y).max(0.0));
-}
-
-uopc::UOp exp2_sum(uopc::Graph& g, int64_t variant) {
-  const uopc::UOp x = g.buffer(64 * 256, uopc::DType::F32, 0).reshape({64, 256});
-  return uopc::as_program((x * (1.0 + static_cast<double>(variant))).exp2().reduce(uopc::Op::Add, 1));
 }
 
 uopc::UOp matmul(uopc::Graph& g, int64_t variant) {
@@ -81,7 +77,7 @@ void compile_benchmarks(const std::string& name, MakeProgram make) {
 
 const bool registered = [] {
   compile_benchmarks("elementwise", elementwise);
-  compile_benchmarks("exp2_sum", exp2_sum);
+  compile_benchmarks("exp2_sum", rows::small_kernel);
   compile_benchmarks("matmul", matmul);
   return true;
 }();

@@ -36,10 +36,9 @@ struct Contestant {
 const std::vector<Contestant>& contestants();  // ours first
 
 // The same data for everybody: element i of operand `seed`, in [-0.5, 0.5) (in [0.5, 1.5) for a logarithm).
-std::vector<float> numbers(size_t count, uint32_t seed);
 std::vector<float> operand(const Row& row, size_t count, uint32_t seed);
 
-// Runs a work by the clock and prints one line of JSON: {"seconds": [...], "sample": [...], "sum": s}.
+// Runs a work by the clock and prints one line of JSON: {"seconds": [...], "sample": [...]}.
 void measure(const Row& row, Work& work);
 
 }  // namespace rows

@@ -56,13 +56,14 @@ void multiply_add(int64_t flops, int threads, float* sink) {
 // Memory of a limit: aligned, touched by the threads that use it.
 struct Stretch {
   float* data;
-  int64_t count;
-  explicit Stretch(int64_t n) : data(static_cast<float*>(std::aligned_alloc(1 << 21, static_cast<size_t>(n) * 4))), count(n) {
+  explicit Stretch(int64_t n) : data(static_cast<float*>(std::aligned_alloc(1 << 21, static_cast<size_t>(n) * 4))) {
 #pragma omp parallel for
     for (int64_t i = 0; i < n; i++) data[i] = 1;
   }
   Stretch(const Stretch&) = delete;
-  ~Stretch() { std::free(data); }
+  ~Stretch() {
+    std::free(data);
+  }
 };
 
 }  // namespace
@@ -92,7 +93,8 @@ std::optional<Work> make_limit(const Row& row, int threads) {
                   const float* x = from->data;
                   float* y = to->data;
 #pragma omp parallel for
-                  for (int64_t i = 0; i < kCount; i += kLanes) store_past_cache(y + i, *reinterpret_cast<const Vector*>(x + i));
+                  for (int64_t i = 0; i < kCount; i += kLanes)
+                    store_past_cache(y + i, *reinterpret_cast<const Vector*>(x + i));
                 },
                 {}};
   }

@@ -125,7 +125,8 @@ std::optional<Work> make_loops(const Row& row, int threads) {
       return work([=, q = in(1), k = in(2), v = in(3)] {
         attention(d[0] * d[1], d[2], d[3], q->data(), k->data(), v->data(), y->data());
       });
-    default: return {};
+    default:
+      return {};
   }
 }
 

@@ -94,9 +94,11 @@ struct Runner {
   }
   std::vector<std::string> command(const std::string& who, const Row& row, int threads) const {
     if (who != "PyTorch") return {self, "--as", who, "--row", row.name, "--threads", std::to_string(threads)};
-    std::vector<std::string> c = {
-        "/usr/bin/python3", torch,
-        row.kind == Kind::Attention ? "attention" : row.kind == Kind::MlpStep ? "mlp" : "none", std::to_string(threads)};
+    std::vector<std::string> c = {"/usr/bin/python3", torch,
+                                  row.kind == Kind::Attention ? "attention"
+                                  : row.kind == Kind::MlpStep ? "mlp"
+                                                              : "none",
+                                  std::to_string(threads)};
     for (int64_t d : row.dims) c.push_back(std::to_string(d));
     return c;
   }
@@ -126,71 +128,96 @@ double difference(const json& a, const json& b) {
 // Peers that hand a different answer are no peers: sums of up to 2^24 floats in any order agree within this.
 constexpr double kAgree = 2e-3;
 
-int run_table(const Runner& runner, const std::string& filter, const std::string& summary) {
-  json report = {{"limits", json::object()}, {"rows", json::array()}};
-  std::map<std::pair<Bound, int>, double> limits;  // a second
+using Limits = std::map<std::pair<Bound, int>, double>;  // work a second, by the threads
+
+Limits measure_limits(const Runner& runner, json& report) {
+  Limits limits;
   for (const Row& row : limit_rows())
     for (int threads : row.threads) {
       Measured m;
       if (!runner.measure("limit", row, threads, m)) continue;
-      limits[{row.bound, threads}] = row.work / m.median();
-      report["limits"][fmt::format("{}, {} threads", row.name, threads)] = row.work / m.median() / 1e9;
-      fmt::print("{:<12} {} thread{}  {:7.1f} G{}/s\n", row.name, threads, threads == 1 ? " " : "s",
-                 row.work / m.median() / 1e9, row.bound == Bound::Flops ? "FLOP" : "B");
+      const double speed = row.work / m.median();
+      limits[{row.bound, threads}] = speed;
+      report[fmt::format("{}, {} threads", row.name, threads)] = speed / 1e9;
+      fmt::print("{:<12} {} thread{}  {:7.1f} G{}/s\n", row.name, threads, threads == 1 ? " " : "s", speed / 1e9,
+                 row.bound == Bound::Flops ? "FLOP" : "B");
     }
-  fmt::print("\n{:<36} {:>2} {:>11} {:>11}  {:<12} {:>6} {:>5} {:>9}\n", "row", "t", "ours", "peer", "best peer", "ratio",
-             "goal", "of limit");
+  return limits;
+}
+
+// By everybody who computes the row.
+std::map<std::string, Measured> measure_row(const Runner& runner, const Row& row, int threads) {
+  constexpr int kRounds = 2;  // in turn, so that a slow minute of the machine meets everybody
+  std::map<std::string, Measured> all;
+  for (const std::string& who : runner.names()) {
+    Measured m;
+    if (runner.measure(who, row, threads, m)) all.emplace(who, std::move(m));
+  }
+  for (int round = 1; round < kRounds; round++)
+    for (auto& [who, m] : all) runner.measure(who, row, threads, m);
+  return all;
+}
+
+// The row's line of summary.json. A peer that computes something else is named, and makes `wrong` true.
+json compare(const Row& row, int threads, const std::map<std::string, Measured>& all, const Limits& limits,
+             bool& wrong) {
+  const Measured& own = all.at("uopc");
+  const double ours = own.median();
+  const bool absolute = row.bound == Bound::Latency && row.work > 0;
+  std::string best = absolute ? "goal" : "";
+  double peer = absolute ? row.work : INFINITY;
+  json peers = json::object();
+  for (const auto& [who, m] : all) {
+    if (who == "uopc") continue;
+    peers[who] = m.median();
+    const bool compared = !own.sample.empty() && !m.sample.empty();
+    if (const double off = compared ? difference(own.sample, m.sample) : 0; off > kAgree) {
+      fmt::print("{}: {} differs from uopc by {:.1e}\n", row.name, who, off);
+      wrong = true;
+    } else if (m.median() < peer) {
+      std::tie(peer, best) = std::pair(m.median(), who);
+    }
+  }
+  json line = {{"row", row.name}, {"threads", threads}, {"ours", ours},     {"peer", nullptr},
+               {"name", best},    {"ratio", nullptr},   {"goal", row.goal}, {"fraction_of_limit", nullptr},
+               {"peers", peers}};
+  if (!best.empty()) {
+    line["peer"] = peer;
+    line["ratio"] = peer / ours;
+  }
+  if (row.bound != Bound::Latency && limits.contains({row.bound, threads}))
+    line["fraction_of_limit"] = row.work / ours / limits.at({row.bound, threads});
+  return line;
+}
+
+void print_line(const json& line) {
+  const auto number = [&](const char* key, double scale, const char* unit) {
+    return line[key].is_null() ? "-" : fmt::format("{:.2f}{}", line[key].get<double>() * scale, unit);
+  };
+  fmt::print("{:<36} {:>2} {:>11} {:>11}  {:<12} {:>6} {:>5} {:>9}\n", line["row"].get<std::string>(),
+             line["threads"].get<int>(), number("ours", 1e6, " us"), number("peer", 1e6, " us"),
+             line["name"].get<std::string>(), number("ratio", 1, ""), line["goal"].get<double>(),
+             number("fraction_of_limit", 1, ""));
+  std::fflush(stdout);
+}
+
+int run_table(const Runner& runner, const std::string& filter, const std::string& summary) {
+  json report = {{"limits", json::object()}, {"rows", json::array()}};
+  const Limits limits = measure_limits(runner, report["limits"]);
+  fmt::print("\n{:<36} {:>2} {:>11} {:>11}  {:<12} {:>6} {:>5} {:>9}\n", "row", "t", "ours", "peer", "best peer",
+             "ratio", "goal", "of limit");
   bool wrong = false;
   for (const Row& row : all_rows()) {
     if (row.name.find(filter) == std::string::npos) continue;
     for (int threads : row.threads) {
-      std::map<std::string, Measured> all;
-      constexpr int kRounds = 2;  // in turn, so that a slow minute of the machine meets everybody
-      for (int round = 0; round < kRounds; round++)
-        for (const std::string& who : runner.names())
-          if (round == 0 || all.contains(who)) {
-            Measured m = all.contains(who) ? all[who] : Measured();
-            if (runner.measure(who, row, threads, m)) all[who] = std::move(m);
-          }
+      const auto all = measure_row(runner, row, threads);
       if (!all.contains("uopc")) {
         fmt::print("{:<36} {:>2} failed\n", row.name, threads);
         wrong = true;
         continue;
       }
-      const double ours = all["uopc"].median();
-      std::string best = row.bound == Bound::Latency && row.work > 0 ? "goal" : "";
-      double peer = best.empty() ? INFINITY : row.work;
-      json peers = json::object();
-      for (const auto& [who, m] : all) {
-        if (who == "uopc") continue;
-        peers[who] = m.median();
-        if (const double off = difference(all["uopc"].sample, m.sample);
-            !all["uopc"].sample.empty() && !m.sample.empty() && off > kAgree) {
-          fmt::print("{}: {} differs from uopc by {:.1e}\n", row.name, who, off);
-          wrong = true;
-          continue;
-        }
-        if (m.median() < peer) std::tie(peer, best) = std::pair(m.median(), who);
-      }
-      json line = {{"row", row.name}, {"threads", threads}, {"ours", ours},           {"peer", nullptr},
-                   {"name", best},    {"ratio", nullptr},   {"goal", row.goal},       {"fraction_of_limit", nullptr},
-                   {"peers", peers}};
-      std::string ratio = "-", of_limit = "-", time = "-";
-      if (!best.empty()) {
-        line["peer"] = peer;
-        line["ratio"] = peer / ours;
-        time = fmt::format("{:.2f} us", peer * 1e6);
-        ratio = fmt::format("{:.2f}", peer / ours);
-      }
-      if (row.bound != Bound::Latency && limits.contains({row.bound, threads})) {
-        const double fraction = row.work / ours / limits[{row.bound, threads}];
-        line["fraction_of_limit"] = fraction;
-        of_limit = fmt::format("{:.2f}", fraction);
-      }
-      fmt::print("{:<36} {:>2} {:>11} {:>11}  {:<12} {:>6} {:>5} {:>9}\n", row.name, threads,
-                 fmt::format("{:.2f} us", ours * 1e6), time, best, ratio, row.goal, of_limit);
-      std::fflush(stdout);
-      report["rows"].push_back(line);
+      report["rows"].push_back(compare(row, threads, all, limits, wrong));
+      print_line(report["rows"].back());
       std::ofstream(summary) << report.dump(2) << '\n';
     }
   }

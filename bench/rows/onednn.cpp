@@ -30,6 +30,17 @@ void fill(const Row& row, const memory& m, uint32_t seed) {
   std::copy(v.begin(), v.end(), static_cast<float*>(m.get_data_handle()));
 }
 
+std::vector<float> values(const memory& m) {
+  const auto* from = static_cast<const float*>(m.get_data_handle());
+  return std::vector<float>(from, from + size(m));
+}
+
+void reorder(const Machine& on, memory from, memory to) {
+  dnnl::stream stream = on.stream;
+  dnnl::reorder(from, to).execute(stream, from, to);
+  stream.wait();
+}
+
 Work work(const Machine& on, const dnnl::primitive& primitive, const std::unordered_map<int, memory>& arguments,
           const memory& result) {
   return {[=] {
@@ -37,10 +48,7 @@ Work work(const Machine& on, const dnnl::primitive& primitive, const std::unorde
             primitive.execute(stream, arguments);
             stream.wait();
           },
-          [=] {
-            const auto* from = static_cast<const float*>(result.get_data_handle());
-            return std::vector<float>(from, from + size(result));
-          }};
+          [=] { return values(result); }};
 }
 
 // Products with k not transposed, in plain rows.
@@ -72,29 +80,30 @@ Work product(const Row& row, const Machine& on) {
 Work convolution(const Row& row, const Machine& on) {
   const int64_t batch = row.dims[0], channels = row.dims[1], size = row.dims[2], filters = row.dims[3];
   const auto nchw = memory::format_tag::nchw, nhwc = memory::format_tag::nhwc;
-  const memory x = on.make({batch, channels, size, size}, nchw), w = on.make({filters, channels, 3, 3}, memory::format_tag::oihw);
+  const memory x = on.make({batch, channels, size, size}, nchw),
+               w = on.make({filters, channels, 3, 3}, memory::format_tag::oihw);
   const memory inner = on.make({batch, channels, size, size}, nhwc), y = on.make({batch, filters, size, size}, nhwc);
   fill(row, x, 1);
   fill(row, w, 2);
   const dnnl::convolution_forward::primitive_desc desc(
-      {dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, inner.get_desc(),
-       memory::desc({filters, channels, 3, 3}, kF32, memory::format_tag::any), y.get_desc(), {1, 1}, {1, 1}, {1, 1}},
+      {dnnl::prop_kind::forward_inference,
+       dnnl::algorithm::convolution_direct,
+       inner.get_desc(),
+       memory::desc({filters, channels, 3, 3}, kF32, memory::format_tag::any),
+       y.get_desc(),
+       {1, 1},
+       {1, 1},
+       {1, 1}},
       on.engine);
   const memory weights = on.make(desc.weights_desc());
-  dnnl::stream stream = on.stream;
-  const auto turn = [&](memory from, memory to) { dnnl::reorder(from, to).execute(stream, from, to); };
-  turn(x, inner);
-  turn(w, weights);
-  stream.wait();
+  reorder(on, x, inner);
+  reorder(on, w, weights);
   Work all = work(on, dnnl::convolution_forward(desc),
                   {{DNNL_ARG_SRC, inner}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, y}}, y);
   all.output = [=] {
-    memory from_y = y, turned = on.make({batch, filters, size, size}, nchw);
-    dnnl::stream s = on.stream;
-    dnnl::reorder(y, turned).execute(s, from_y, turned);
-    s.wait();
-    const auto* from = static_cast<const float*>(turned.get_data_handle());
-    return std::vector<float>(from, from + rows::size(turned));
+    const memory turned = on.make({batch, filters, size, size}, nchw);
+    reorder(on, y, turned);
+    return values(turned);
   };
   return all;
 }
@@ -104,31 +113,25 @@ Work convolution(const Row& row, const Machine& on) {
 std::optional<Work> make_onednn(const Row& row, int threads) {
   omp_set_num_threads(threads);
   const Machine on;
-  const auto ab = memory::format_tag::ab, ba = memory::format_tag::ba;
-  switch (row.kind) {
-    case Kind::Gemm:
-    case Kind::GemmGelu: return product(row, on);
-    case Kind::Conv: return convolution(row, on);
-    case Kind::Softmax: {
-      const memory x = on.make({row.dims[0], row.dims[1]}, ab), y = on.make({row.dims[0], row.dims[1]}, ab);
-      fill(row, x, 1);
-      const dnnl::softmax_forward::primitive_desc desc({dnnl::prop_kind::forward_inference, x.get_desc(), 1}, on.engine);
-      return work(on, dnnl::softmax_forward(desc), {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}}, y);
-    }
-    case Kind::LayerNorm: {
-      const memory x = on.make({row.dims[0], row.dims[1]}, ab), y = on.make({row.dims[0], row.dims[1]}, ab);
-      fill(row, x, 1);
-      const dnnl::layer_normalization_forward::primitive_desc desc(
-          {dnnl::prop_kind::forward_inference, x.get_desc(), 1e-5f, dnnl::normalization_flags::none}, on.engine);
-      return work(on, dnnl::layer_normalization_forward(desc), {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}}, y);
-    }
-    case Kind::Transpose: {
-      const memory x = on.make({row.dims[0], row.dims[1]}, ab), y = on.make({row.dims[0], row.dims[1]}, ba);
-      fill(row, x, 1);
-      return work(on, dnnl::reorder(x, y), {{DNNL_ARG_FROM, x}, {DNNL_ARG_TO, y}}, y);
-    }
-    default: return {};
+  if (row.kind == Kind::Gemm || row.kind == Kind::GemmGelu) return product(row, on);
+  if (row.kind == Kind::Conv) return convolution(row, on);
+  if (row.kind != Kind::Softmax && row.kind != Kind::LayerNorm && row.kind != Kind::Transpose) return {};
+
+  const Dims dims = {row.dims[0], row.dims[1]};
+  const bool turned = row.kind == Kind::Transpose;
+  const memory x = on.make(dims, memory::format_tag::ab),
+               y = on.make(dims, turned ? memory::format_tag::ba : memory::format_tag::ab);
+  fill(row, x, 1);
+  dnnl::primitive primitive;
+  if (turned) {
+    primitive = dnnl::reorder(x, y);
+  } else if (row.kind == Kind::Softmax) {
+    primitive = dnnl::softmax_forward({{dnnl::prop_kind::forward_inference, x.get_desc(), 1}, on.engine});
+  } else {
+    primitive = dnnl::layer_normalization_forward(
+        {{dnnl::prop_kind::forward_inference, x.get_desc(), 1e-5f, dnnl::normalization_flags::none}, on.engine});
   }
+  return work(on, primitive, {{DNNL_ARG_SRC, x}, {DNNL_ARG_DST, y}}, y);
 }
 
 }  // namespace rows

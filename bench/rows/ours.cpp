@@ -118,25 +118,42 @@ std::optional<Work> make_uopc(const Row& row, int threads) {
     case Kind::Chain:
       for (int i = 0; i < 3; i++) on.add({d[0]});
       return captured(on, [](Inputs in) { return (in[0] * in[1] + in[2]) * in[0].sigmoid(); });
-    case Kind::Sum: on.add({d[0]}); return captured(on, [](Inputs in) { return in[0].sum(); });
-    case Kind::Softmax: on.add({d[0], d[1]}); return captured(on, [](Inputs in) { return in[0].softmax(); });
-    case Kind::LayerNorm: on.add({d[0], d[1]}); return captured(on, [](Inputs in) { return in[0].layer_norm(); });
+    case Kind::Sum:
+      on.add({d[0]});
+      return captured(on, [](Inputs in) { return in[0].sum(); });
+    case Kind::Softmax:
+      on.add({d[0], d[1]});
+      return captured(on, [](Inputs in) { return in[0].softmax(); });
+    case Kind::LayerNorm:
+      on.add({d[0], d[1]});
+      return captured(on, [](Inputs in) { return in[0].layer_norm(); });
     case Kind::Transpose:
       on.add({d[0], d[1]});
       return captured(on, [](Inputs in) { return in[0].T().contiguous(); });
-    case Kind::Exp: on.add({d[0]}); return captured(on, [](Inputs in) { return in[0].exp(); });
-    case Kind::Log: on.add({d[0]}); return captured(on, [](Inputs in) { return in[0].log(); });
-    case Kind::Sin: on.add({d[0]}); return captured(on, [](Inputs in) { return in[0].sin(); });
+    case Kind::Exp:
+      on.add({d[0]});
+      return captured(on, [](Inputs in) { return in[0].exp(); });
+    case Kind::Log:
+      on.add({d[0]});
+      return captured(on, [](Inputs in) { return in[0].log(); });
+    case Kind::Sin:
+      on.add({d[0]});
+      return captured(on, [](Inputs in) { return in[0].sin(); });
     case Kind::Attention:
       for (int i = 0; i < 3; i++) on.add(d);
-      return captured(on, [](Inputs in) {
-        return Tensor::scaled_dot_product_attention(in[0], in[1], in[2], {}, /*causal=*/true);
-      });
-    case Kind::MlpStep: return mlp_step(row, on);
-    case Kind::Compile: return compile_kernel();
-    case Kind::Call: return call_kernel();
-    case Kind::Replay: on.add({3, 4}); return captured(on, [](Inputs in) { return in[0].softmax(); });
-    default: return {};
+      return captured(
+          on, [](Inputs in) { return Tensor::scaled_dot_product_attention(in[0], in[1], in[2], {}, /*causal=*/true); });
+    case Kind::MlpStep:
+      return mlp_step(row, on);
+    case Kind::Compile:
+      return compile_kernel();
+    case Kind::Call:
+      return call_kernel();
+    case Kind::Replay:
+      on.add({3, 4});
+      return captured(on, [](Inputs in) { return in[0].softmax(); });
+    default:
+      return {};
   }
 }
 

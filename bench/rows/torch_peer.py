@@ -53,5 +53,4 @@ while len(seconds) < 5 or time.perf_counter() - start < 0.4 and len(seconds) < 2
     result = step()
     seconds.append(time.perf_counter() - begin)
 flat = result.flatten() if result is not None else torch.zeros(0)
-print(json.dumps({"seconds": seconds, "sum": float(flat.double().abs().sum()),
-                  "sample": flat[:: max(1, len(flat) // 997)].tolist()}))
+print(json.dumps({"seconds": seconds, "sample": flat[:: max(1, len(flat) // 997)].tolist()}))
