@@ -29,8 +29,10 @@ namespace uopc {
 // `write` and `assign` outside are seen. Random numbers are drawn anew. What the host does in the function (`item`,
 // `write`, `set_lr`) happens when it runs, not in a replay. Inside another Capture's recording it is part of that.
 //
+// Layers read the Context's training mode while the function runs; a replay stays with that of the recording.
+//
 // Errors: Error(Type) for inputs unlike the recorded ones, and for an assigned input that is a view; Error(Run) while
-// recording for an assigned tensor that was not computed before.
+// recording for an assigned tensor that was not computed before, and always for a Capture that was moved from.
 class UOPC_API Capture {
  public:
   using Function = std::function<std::vector<Tensor>(std::span<const Tensor> inputs)>;
@@ -47,6 +49,8 @@ class UOPC_API Capture {
 
  private:
   struct Impl;
+  Impl& impl() const;
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -11,11 +11,14 @@
 
 namespace uopc {
 
-// Owns the graph, the memory and the plans of its tensors. A handle; lives as long as it or a tensor of it does.
+// Owns the graph, the memory and the plans of its tensors. A handle; lives as long as it or a tensor of it does. Never
+// empty: a move is a copy.
 class UOPC_API Context {
  public:
   explicit Context(Options options = {});  // with an Engine of its own
   explicit Context(std::shared_ptr<Engine> engine);
+  Context(const Context&) = default;
+  Context& operator=(const Context&) = default;
 
   Engine& engine() const;
   const Options& options() const;

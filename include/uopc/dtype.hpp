@@ -43,8 +43,8 @@ constexpr const char* name(AddrSpace s) {
   return names[static_cast<int>(s)];
 }
 
-// A Python bool, int or float: the argument of a CONST. The kind is part of the value, so 1, 1.0 and true differ,
-// and so do 0.0 and -0.0. There is one NaN.
+// A Python bool, int (of 64 bits; what leaves them is an Error(Type)) or float: the argument of a CONST. The kind is
+// part of the value, so 1, 1.0 and true differ, and so do 0.0 and -0.0. There is one NaN.
 class Scalar {
  public:
   enum class Kind : uint8_t { Bool, Int, Float };
@@ -55,7 +55,10 @@ class Scalar {
   constexpr Scalar(T v) : kind_(Kind::Bool), bits_(v) {}
   template <class T>
   requires(std::integral<T> && !std::same_as<T, bool>) constexpr Scalar(T v)
-      : kind_(Kind::Int), bits_(static_cast<uint64_t>(v)) {}
+      : kind_(Kind::Int), bits_(static_cast<uint64_t>(v)) {
+    if constexpr (std::unsigned_integral<T>)
+      if (v > uint64_t{INT64_MAX}) not_an_int64(v);
+  }
   constexpr Scalar(float v) : Scalar(static_cast<double>(v)) {}
   constexpr Scalar(double v) : kind_(Kind::Float), bits_(std::bit_cast<uint64_t>(v == v ? v : kNaN)) {}
   template <class T>
@@ -85,6 +88,7 @@ class Scalar {
   friend constexpr bool operator==(const Scalar&, const Scalar&) = default;
 
  private:
+  [[noreturn]] UOPC_API static void not_an_int64(uint64_t v);  // throws Error(Type)
   static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
   Kind kind_ = Kind::Int;
   uint64_t bits_ = 0;

@@ -33,7 +33,7 @@ struct UOPC_API Options {
   // Tensors (tensor.hpp).
   int opt = 1;    // 0: the reference's kernels. 1 and 2: chosen by the optimizer
   int debug = 0;  // what `log` is told (A.8): 1 realizes, 2 kernels, 3 a second run of each, 4 C text of new plans
-  std::function<void(std::string_view line)> log{};        // without a newline; nothing is printed without it
+  std::function<void(std::string_view line)> log{};  // without a newline; nothing is printed without it
   // Called in the thread that realizes, ahead of each kernel and once more at the end. false: stop, as Error(Compile)
   // "cancelled after 1 of 3 kernels"; what it throws is passed on. What is compiled by then is kept.
   std::function<bool(const CompileProgress&)> progress{};

@@ -64,7 +64,7 @@ using KernelEntry = int32_t (*)(void* const* buffers, KernelContext* context);
 class UOPC_API Kernel {
  public:
   struct Impl;
-  Kernel() = default;  // empty: may only be assigned to, tested, or called, which throws Error(Run)
+  Kernel() = default;  // empty, as one moved from: it may be assigned to and tested; all else throws Error(Run)
   explicit Kernel(std::shared_ptr<const Impl> impl);
   explicit operator bool() const { return impl_ != nullptr; }
 
@@ -83,6 +83,8 @@ class UOPC_API Kernel {
   size_t code_bytes() const;
 
  private:
+  const Impl& impl() const;
+
   std::shared_ptr<const Impl> impl_;
 };
 

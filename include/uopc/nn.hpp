@@ -1,6 +1,8 @@
 // Layers, optimizers and saved states, for tensors (tensor.hpp).
 //
-// A layer is a struct of tensors with `operator()`. What a model is made of it says in a template of its own:
+// A layer is a struct of tensors with `operator()`; its copies have the same tensors, and train together. For a model
+// of its own make another one and `load_state_dict` (also from another Context's). What a model is made of it says in a
+// template of its own:
 //
 //   struct Net {
 //     nn::Linear first, second;
@@ -139,11 +141,14 @@ struct UOPC_API MultiHeadAttention {
 // ---- optimizers ----------------------------------------------------------------------------------------------------
 
 // Holds the parameters and their statistics; both change in place. `step` differentiates, updates, and realizes the
-// loss and everything that changed in one plan.
+// loss and everything that changed in one plan. One that was moved from has no parameters: a step is an Error(Type).
 class UOPC_API Optimizer {
  public:
   virtual ~Optimizer() = default;
-  // Returns the loss, realized, and realizes `also` along.
+  Optimizer(Optimizer&&) noexcept = default;
+  Optimizer& operator=(Optimizer&&) noexcept = default;
+  // Error(Type) for a loss that depends on none of the parameters. Returns the loss, realized, and realizes `also`
+  // along.
   const Tensor& step(const Tensor& loss, std::span<const Tensor> also = {});
   const Tensor& step(const Tensor& loss, std::initializer_list<Tensor> also) {
     return step(loss, std::span(also.begin(), also.size()));
@@ -169,6 +174,7 @@ class UOPC_API Optimizer {
   double lr_ = 0;
 
  private:
+  void check_parameters() const;
   void update_and_realize(std::vector<Tensor> gradients, std::span<const Tensor> also);
 };
 

@@ -1,5 +1,5 @@
-// How a kernel is mapped onto the machine (A.7; `docs/opts.md`). Which Opts fit depends on the value's shape: `lower` throws
-// Error(Type) for others. `gpu` and `local` are an Error(NotImplemented) yet.
+// How a kernel is mapped onto the machine (A.7; `docs/opts.md`). Which Opts fit depends on the value's shape: `lower`
+// throws Error(Type) for others. `gpu` and `local` are an Error(NotImplemented) yet.
 #pragma once
 #include <cstdint>
 #include <map>

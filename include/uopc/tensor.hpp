@@ -6,9 +6,9 @@
 //   std::vector<float> v = y.to_vector<float>();      // makes kernels, compiles them, runs them
 //
 // A Tensor is a handle; copies are the same tensor. A value is computed when it is asked for (`realize`, `item`,
-// `to_vector`), once, and what was built on it before uses the computed one. Operations never change their operands;
-// `assign` and `write` are the only ones that change a tensor, and what was derived from it earlier keeps the old
-// value.
+// `to_vector`), once, and what was built on it before uses the computed one. Operations never change their operands,
+// and give a tensor of their own also where nothing is to be done (a reshape to the same shape); `assign` and `write`
+// are the only ones that change a tensor, and what was derived from it earlier keeps the old value.
 //
 // Shapes are in elements, row-major. Operands broadcast as NumPy's. Negative axes count from the end. Dtypes of two
 // operands are brought to the larger of bool < i32 < f16 < f32; a C++ number takes the tensor's dtype, but a float
@@ -29,8 +29,10 @@
 #include <concepts>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <memory>
 #include <optional>
+#include <ranges>
 #include <span>
 #include <string>
 #include <utility>
@@ -101,6 +103,12 @@ class UOPC_API Tensor {
   // ---- creation (each call makes a tensor of its own, also of equal contents) ----
   static Tensor from(const Context& ctx, std::span<const float> data, Shape shape);
   static Tensor from(const Context& ctx, std::span<const int32_t> data, Shape shape);
+  static Tensor from(const Context& ctx, std::span<const double> data, Shape shape);   // rounded to f32
+  static Tensor from(const Context& ctx, std::span<const int64_t> data, Shape shape);  // to i32; else an Error(Type)
+  template <std::ranges::contiguous_range R>
+  static Tensor from(const Context& ctx, const R& data) {  // of one axis
+    return from(ctx, std::span(data), {static_cast<int64_t>(std::ranges::size(data))});
+  }
   // Of numbers as written: bool if all are, i32 if none is a float, else f32. An int that is no i32 is an Error(Type).
   static Tensor from(const Context& ctx, std::initializer_list<Scalar> data, Shape shape);
   static Tensor from(const Context& ctx, std::initializer_list<Scalar> data) {
@@ -128,8 +136,9 @@ class UOPC_API Tensor {
   Tensor randn_like() const;
 
   // ---- what it is ----
-  explicit operator bool() const { return impl_ != nullptr; }
-  const Shape& shape() const&;  // stays what it is; valid as long as the tensor
+  explicit operator bool() const& { return impl_ != nullptr; }  // not empty
+  explicit operator bool() && = delete;  // `if (x < y)` would ask that of a comparison: (x < y).item<bool>()
+  const Shape& shape() const&;           // stays what it is; valid as long as the tensor
   Shape shape() &&;
   int64_t ndim() const { return static_cast<int64_t>(shape().size()); }
   int64_t size(int64_t axis) const;
@@ -150,22 +159,15 @@ class UOPC_API Tensor {
   template <std::same_as<bool> T>
   std::vector<T> to_vector() const = delete;  // vector<bool> has no elements to fill: to_vector<char>()
   std::span<const std::byte> bytes() const;   // realizes; valid until the tensor is assigned, written or destroyed
-  std::string to_string() const;              // nested list as Python prints it
+  std::string to_string() const;              // realizes; nested list as Python prints it
 
   // Gives the tensor the value of `v` (same shape, same dtype). Of a view made by slicing, permuting and reshaping
-  // (not expand or flip), the tensor that it is a view of changes there. Computed in place where every element is read
-  // at the index that is written only; otherwise through a temporary.
+  // (not expand, flip, or a step that does not divide the axis), the tensor that it is a view of changes there.
+  // Computed in place where every element is read at the index that is written only; otherwise through a temporary.
   Tensor& assign(const Tensor& v);
-  // Overwrites the memory of a realized tensor with host data, as `assign` of a tensor from that data does.
-  void write(std::span<const std::byte> data);
-  template <class T>
-  void write(std::span<const T> data) {
-    write(std::as_bytes(data));
-  }
-  template <class T>
-  void write(const std::vector<T>& data) {
-    write(std::as_bytes(std::span(data)));
-  }
+  // Overwrites the memory of a realized tensor with host data, as `assign` of a tensor from that data does: a vector,
+  // span or array of its element type (float, int32_t, bool), or of bytes or anything else as the bits that they are.
+  void write(const BufferRef& data);
 
   Tensor contiguous() const;  // a cut: computed into memory of its own when a plan needs it
   Tensor detach() const;      // no gradient passes
@@ -233,7 +235,7 @@ class UOPC_API Tensor {
   Tensor softplus() const;
   Tensor elu(double alpha = 1) const;
   Tensor abs() const;
-  Tensor sign() const;
+  Tensor sign() const;  // of a NaN: 0
   Tensor floor() const;
   Tensor ceil() const;
   Tensor round() const;  // half to even
@@ -244,8 +246,9 @@ class UOPC_API Tensor {
   Tensor isfinite() const;
   Tensor logical_not() const;
   Tensor clamp(std::optional<Scalar> low, std::optional<Scalar> high) const;
-  // Whole exponents that are numbers: by multiplication, of i32 to i32 (negative: f32). Else exp2(y log2 x), off by up
-  // to 1e-5 of the value where that is huge or tiny, with IEEE's special cases.
+  // Whole exponents that are numbers: by multiplication, of i32 to i32 (negative: f32). The numbers 0.5 and -0.5: as
+  // sqrt and rsqrt. Else exp2(y log2 x), off by up to 1e-5 of the value where that is huge or tiny, with IEEE's special
+  // cases.
   Tensor pow(const Tensor& exponent) const;
   Tensor pow(Scalar exponent) const;
   // Beside a NaN: either operand. `isnan` tells.
@@ -253,7 +256,7 @@ class UOPC_API Tensor {
   Tensor minimum(Scalar b) const;
   Tensor maximum(const Tensor& b) const;
   Tensor maximum(Scalar b) const;
-  Tensor floordiv(const Tensor& b) const;  // i32: Python's //
+  Tensor floordiv(const Tensor& b) const;  // i32: Python's //; by a zero in data: 0; by the number 0: an Error(Type)
   Tensor floordiv(Scalar b) const;
   Tensor mod(const Tensor& b) const;  // i32: Python's %
   Tensor mod(Scalar b) const;
@@ -348,6 +351,7 @@ UOPC_TENSOR_OPERATOR(<=)
 UOPC_TENSOR_OPERATOR(>=)
 #undef UOPC_TENSOR_OPERATOR
 UOPC_API Tensor operator-(const Tensor& a);
+UOPC_API std::ostream& operator<<(std::ostream& out, const Tensor& t);  // as to_string
 // A Tensor in a condition asks whether the handle is empty; these would ask that of two comparisons. logical_and,
 // logical_or.
 Tensor operator&&(const Tensor&, const Tensor&) = delete;

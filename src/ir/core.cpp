@@ -42,6 +42,10 @@ std::optional<Op> op_from_name(std::string_view s) {
   return std::nullopt;
 }
 
+void Scalar::not_an_int64(uint64_t v) {
+  throw Error(ErrorCode::Type, fmt::format("{} is no int of 64 bits; write a float", v));
+}
+
 namespace dtypes {
 
 DType from_name(std::string_view s) {

@@ -9,7 +9,9 @@
 namespace uopc {
 namespace {
 
-[[noreturn]] void fail(const std::string& message) { throw Error(ErrorCode::Type, message); }
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::Type, message);
+}
 
 // The permutation that exchanges two axes; its own inverse.
 Shape exchange(int64_t ndim, int64_t a, int64_t b) {
@@ -36,7 +38,8 @@ UOp cut(UOp x, int64_t begin, int64_t end) {
   return x.shrink(bounds);
 }
 
-// Blocks of zeros as large as `x` beside it, of which the part asked for is kept. `x` doubles until one block is enough.
+// Blocks of zeros as large as `x` beside it, of which the part asked for is kept. `x` doubles until one block is
+// enough.
 UOp pad_front_axis(UOp x, int64_t before, int64_t after) {
   Shape shape = x.shape();
   if (shape[0] == 0) {
@@ -58,8 +61,8 @@ UOp pad_front_axis(UOp x, int64_t before, int64_t after) {
   return cut(join({zeros, x, zeros}), n - before, 2 * n + after);
 }
 
-// The n x n matrix that is true where row + column = n - 1. In flat order those are the places (n-1), 2(n-1), .. n(n-1):
-// a row of n-1 with a single 1, repeated.
+// The n x n matrix that is true where row + column = n - 1. In flat order those are the places (n-1), 2(n-1), ..
+// n(n-1): a row of n-1 with a single 1, repeated.
 UOp anti_diagonal(Graph& graph, int64_t n) {
   const auto pad_flat = [](UOp u, int64_t before, int64_t after) {
     const std::pair<int64_t, int64_t> amount{before, after};
@@ -80,8 +83,7 @@ UOp pad(UOp x, std::span<const std::pair<int64_t, int64_t>> before_after) {
   for (int64_t k = 0; k < ndim; k++) {
     const auto [before, after] = before_after[static_cast<size_t>(k)];
     const int64_t n = x.shape()[static_cast<size_t>(k)];
-    if (before < 0 || after < 0)
-      fail(fmt::format("pad of axis {} by a negative amount: ({}, {})", k, before, after));
+    if (before < 0 || after < 0) fail(fmt::format("pad of axis {} by a negative amount: ({}, {})", k, before, after));
     if (before > INT32_MAX || after > INT32_MAX || n + before + after > INT32_MAX)
       fail(fmt::format("pad of axis {} by ({}, {}): an index exceeds i32", k, before, after));
     if (before == 0 && after == 0) continue;

@@ -38,7 +38,9 @@ IndexSets::Id IndexSets::minus(Id a, Id b) {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& message) { throw Error(ErrorCode::Type, message); }
+[[noreturn]] void fail(const std::string& message) {
+  throw Error(ErrorCode::Type, message);
+}
 
 // What an END wraps is repeated by its loops even where it does not use their counters: for each node, the ranges that
 // an END above it puts it into. Effects only: a value is the same in every round.

@@ -25,6 +25,7 @@ class Merger {
     if (!reduce.is(Op::Reduce)) return reduce;
     const auto& [op, n] = reduce.arg<ReduceArg>();
     const UOp x = reduce.src(0);
+    if (count_elements(x.shape()) >= kMaxElements) return reduce;  // an axis is shorter
     for (int64_t m = n; m >= 2; m--) {
       if (!one_stretch(x, m)) continue;
       Shape shape(x.shape().begin(), x.shape().end() - m);

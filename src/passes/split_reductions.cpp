@@ -43,7 +43,8 @@ UOp split(UOp reduce) {
   const UOp x = reduce.src(0);
   const Shape& kept = reduce.shape();
   const auto axis = axis_to_split(reduce);
-  if (!axis || count_elements(kept) > kFewResults || count_elements(x.shape()) < kManyElements) return reduce;
+  const int64_t elements = count_elements(x.shape());
+  if (!axis || count_elements(kept) > kFewResults || elements < kManyElements || elements > kMaxElements) return reduce;
   const auto& [op, n] = reduce.arg<ReduceArg>();
   const int64_t size = x.shape()[*axis], parts = parts_of(size), whole = size / parts * parts;
 

@@ -10,22 +10,26 @@ namespace uopc {
 
 Kernel::Kernel(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 
+const Kernel::Impl& Kernel::impl() const {
+  if (!impl_) throw Error(ErrorCode::Run, "an empty Kernel: default-constructed or moved from");
+  return *impl_;
+}
 const std::string& Kernel::name() const {
-  return impl_->name;
+  return impl().name;
 }
 std::span<const KernelParam> Kernel::params() const {
-  return impl_->params;
+  return impl().params;
 }
 KernelEntry Kernel::entry() const {
-  return impl_->entry;
+  return impl().entry;
 }
 size_t Kernel::code_bytes() const {
-  return impl_->code_bytes;
+  return impl().code_bytes;
 }
 
 void Kernel::operator()(std::span<const BufferRef> buffers) const {
-  if (!impl_) throw Error(ErrorCode::Run, "an empty Kernel was called");
-  check_buffers(impl_->params, buffers);
+  const Impl& k = impl();
+  check_buffers(k.params, buffers);
   constexpr size_t kFew = 16;
   void* few[kFew];
   std::vector<void*> many;
@@ -36,8 +40,8 @@ void Kernel::operator()(std::span<const BufferRef> buffers) const {
   }
   for (size_t i = 0; i < buffers.size(); i++) pointers[i] = buffers[i].data;
   KernelContext context;
-  const auto status = static_cast<KernelStatus>(impl_->entry(pointers, &context));
-  if (status != KernelStatus::Ok) throw_kernel_error(impl_->name, status, context);
+  const auto status = static_cast<KernelStatus>(k.entry(pointers, &context));
+  if (status != KernelStatus::Ok) throw_kernel_error(k.name, status, context);
 }
 
 void throw_kernel_error(const std::string& kernel, KernelStatus status, const KernelContext& context) {

@@ -86,15 +86,18 @@ Tensor& Tensor::assign(const Tensor& v) {
   return *this;
 }
 
-void Tensor::write(std::span<const std::byte> data) {
+void Tensor::write(const BufferRef& data) {
   uop_of(*this);
   refuse_rearranged("write", *impl_);
   const size_t bytes = static_cast<size_t>(numel() * itemsize(dtype()));
-  if (data.size() != bytes)
+  if (data.bytes != bytes)
     throw Error(ErrorCode::Type, fmt::format("write: a tensor of dtypes.{}{} takes {} bytes, not {}", name(dtype()),
-                                             py_tuple(shape()), bytes, data.size()));
+                                             py_tuple(shape()), bytes, data.bytes));
+  if (data.dtype && *data.dtype != dtype())
+    throw Error(ErrorCode::Type, fmt::format("write: a tensor of dtypes.{}{} takes no elements of dtypes.{}",
+                                             name(dtype()), py_tuple(shape()), name(*data.dtype)));
   if (impl_->base) {
-    assign(from_bytes(context(), data, shape(), dtype()));
+    assign(from_bytes(context(), {static_cast<const std::byte*>(data.data), bytes}, shape(), dtype()));
     return;
   }
   ValueHandle& own = impl_->value;
@@ -113,7 +116,7 @@ void Tensor::write(std::span<const std::byte> data) {
   } else if (!b || !alone()) {
     b = context->new_buffer(dtype(), numel());
   }
-  if (!data.empty()) std::memcpy(b->data_to_overwrite(), data.data(), data.size());
+  if (bytes > 0) std::memcpy(b->data_to_overwrite(), data.data, bytes);
   if (own->buffer == b) {
     own->origin = UOp();
     own->since = context->next_id++;

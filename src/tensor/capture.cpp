@@ -255,17 +255,21 @@ Capture::~Capture() = default;
 Capture::Capture(Capture&&) noexcept = default;
 Capture& Capture::operator=(Capture&&) noexcept = default;
 
+Capture::Impl& Capture::impl() const {
+  if (!impl_) throw Error(ErrorCode::Run, "a Capture that was moved from");
+  return *impl_;
+}
 bool Capture::recorded() const {
-  return impl_->calls > 1;
+  return impl().calls > 1;
 }
 int64_t Capture::kernels() const {
   int64_t n = 0;
-  for (const BoundPlan& b : impl_->bound) n += static_cast<int64_t>(b.plan().kernels.size());
+  for (const BoundPlan& b : impl().bound) n += static_cast<int64_t>(b.plan().kernels.size());
   return n;
 }
 
 const std::vector<Tensor>& Capture::operator()(std::span<const Tensor> in) {
-  Impl& c = *impl_;
+  Impl& c = impl();
   if (c.running) throw Error(ErrorCode::Type, "Capture: the captured function calls its own Capture");
   struct Running {
     bool& flag;

@@ -74,6 +74,7 @@ Tensor padded(const Tensor& x, Two padding, Scalar value) {
 }  // namespace
 
 Tensor Tensor::conv2d(const Tensor& weight, const Tensor& bias, const Conv2dOptions& o) const {
+  check_one_context({*this, weight, bias ? bias : weight}, "conv2d");
   if (ndim() != 4 || weight.ndim() != 4 || o.groups < 1 || size(1) % o.groups != 0 ||
       size(1) / o.groups != weight.size(1) || weight.size(0) % o.groups != 0)
     fail(

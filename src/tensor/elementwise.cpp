@@ -188,6 +188,9 @@ UOp floordiv_of(UOp a, UOp b) {
 UOp mod_of(UOp a, UOp b) {
   return a.floormod(b);
 }
+void check_divisor(const char* operation, Scalar b) {
+  if (!b.is_float() && b.as_int() == 0) throw Error(ErrorCode::Type, fmt::format("{} by 0", operation));
+}
 DType integer_dtype(const char* operation, DType d) {
   if (is_float(d))
     throw Error(ErrorCode::Type, fmt::format("{} of dtypes.{}: it is of integers only", operation, name(d)));
@@ -355,7 +358,7 @@ Tensor Tensor::logical_not() const {
 }
 
 Tensor Tensor::clamp(std::optional<Scalar> low, std::optional<Scalar> high) const {
-  Tensor x = *this;
+  Tensor x = same_value(*this);
   if (low) x = (x < *low).where(*low, x);
   if (high) x = (x > *high).where(*high, x);
   return x;
@@ -401,12 +404,14 @@ Tensor Tensor::floordiv(const Tensor& b) const {
   return binary("floordiv", *this, b, floordiv_of, integer_dtype("floordiv", promote(dtype(), b.dtype())));
 }
 Tensor Tensor::floordiv(Scalar b) const {
+  check_divisor("floordiv", b);
   return binary("floordiv", *this, b, floordiv_of, integer_dtype("floordiv", promote(dtype(), b)));
 }
 Tensor Tensor::mod(const Tensor& b) const {
   return binary("mod", *this, b, mod_of, integer_dtype("mod", promote(dtype(), b.dtype())));
 }
 Tensor Tensor::mod(Scalar b) const {
+  check_divisor("mod", b);
   return binary("mod", *this, b, mod_of, integer_dtype("mod", promote(dtype(), b)));
 }
 Tensor Tensor::eq(const Tensor& b) const {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -14,6 +15,7 @@ namespace {
 }
 
 void check_same_shape(const char* operation, const Tensor& x, const Tensor& target) {
+  check_one_context({x, target}, operation);
   if (x.shape() != target.shape())
     fail(fmt::format("{} of {} takes a target of the same shape, not {}", operation, py_tuple(x.shape()),
                      py_tuple(target.shape())));
@@ -43,6 +45,7 @@ Tensor Tensor::rms_norm(double eps) const {
   return rounded(x * (x.square().mean(-1, true) + eps).rsqrt(), dtype());
 }
 Tensor Tensor::batch_norm(const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& inv_std) const {
+  check_one_context({*this, mean, inv_std, weight ? weight : mean, bias ? bias : mean}, "batch_norm");
   if (ndim() < 2) fail(fmt::format("batch_norm of {}: (batch, channels, ..) is right", py_tuple(shape())));
   for (const auto& [what, t] : {std::pair{"weight", &weight}, {"bias", &bias}, {"mean", &mean}, {"inv_std", &inv_std}})
     if (*t && t->shape() != Shape{size(1)})
@@ -57,13 +60,14 @@ Tensor Tensor::batch_norm(const Tensor& weight, const Tensor& bias, const Tensor
 
 Tensor Tensor::dropout(double p) const {
   if (!(p >= 0 && p <= 1)) fail(fmt::format("dropout of {}: a share is from 0 to 1", p));
-  if (!context().training() || p == 0) return *this;
+  if (!context().training() || p == 0) return same_value(*this);
   if (!is_float(dtype())) fail(fmt::format("dropout of {}: f16 or f32 is right", name(dtype())));
   if (p == 1) return zeros_like();
   return (rand(context(), shape()) >= p).where(*this * (1 / (1 - p)), 0).cast(dtype());
 }
 
 Tensor Tensor::cross_entropy(const Tensor& labels, double label_smoothing) const {
+  check_one_context({*this, labels}, "cross_entropy");
   Shape rows = shape();
   if (rows.empty()) fail("cross_entropy of a tensor without axes");
   rows.pop_back();
@@ -76,7 +80,8 @@ Tensor Tensor::cross_entropy(const Tensor& labels, double label_smoothing) const
   const Tensor hit = labels.unsqueeze(-1).eq(iota(context(), size(-1)));
   const Tensor picked = hit.where(logs, 0).sum(-1);
   if (label_smoothing == 0) return picked.mean().neg();
-  return (picked * (1 - label_smoothing) + logs.mean(-1) * label_smoothing).mean().neg();
+  const Tensor known = (labels >= 0).logical_and(labels < size(-1));
+  return (picked * (1 - label_smoothing) + known.where(logs.mean(-1) * label_smoothing, 0)).mean().neg();
 }
 // max(x, 0) - x t + log(1 + exp(-|x|))
 Tensor Tensor::binary_cross_entropy_with_logits(const Tensor& target) const {
@@ -97,11 +102,13 @@ Tensor Tensor::causal_mask(const Context& ctx, int64_t rows, int64_t columns) {
 
 Tensor Tensor::scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask,
                                             bool causal, double dropout) {
+  check_one_context({q, k, v, mask ? mask : q}, "scaled_dot_product_attention");
   if (q.ndim() < 2 || k.ndim() < 2 || v.ndim() < 2 || q.size(-1) != k.size(-1) || k.size(-2) != v.size(-2))
     fail(fmt::format("scaled_dot_product_attention of {}, {} and {}: (.., T, d), (.., S, d) and (.., S, e) are right",
                      py_tuple(q.shape()), py_tuple(k.shape()), py_tuple(v.shape())));
   // In f32 to the end: scores of f16 may be too large for f16 where the result is not.
-  Tensor scores = q.to_f32().matmul(k.to_f32().transpose()) * (1 / std::sqrt(static_cast<double>(q.size(-1))));
+  Tensor scores = q.to_f32().matmul(k.to_f32().transpose()) *
+                  (1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, q.size(-1)))));
   if (mask && !broadcasts(mask.shape(), scores.shape()))
     fail(fmt::format("scaled_dot_product_attention: a mask of shape {}; one that broadcasts to {} is right",
                      py_tuple(mask.shape()), py_tuple(scores.shape())));

@@ -18,6 +18,7 @@ void check_index(const char* operation, const Tensor& index) {
 }  // namespace
 
 Tensor Tensor::gather(int64_t axis, const Tensor& index) const {
+  check_one_context({*this, index}, "gather");
   check_index("gather", index);
   const int64_t k = normal_axis("gather", axis, ndim());
   bool fits = index.ndim() == ndim();
@@ -32,6 +33,7 @@ Tensor Tensor::gather(int64_t axis, const Tensor& index) const {
   return index.unsqueeze(-1).eq(iota(context(), size(k))).where(along, 0).sum(-1).cast(dtype());
 }
 Tensor Tensor::index_select(int64_t axis, const Tensor& index) const {
+  check_one_context({*this, index}, "index_select");
   check_index("index_select", index);
   const int64_t k = normal_axis("index_select", axis, ndim());
   if (index.ndim() != 1)
@@ -48,12 +50,11 @@ Tensor Tensor::one_hot(int64_t classes) const {
   return unsqueeze(-1).eq(iota(context(), classes)).cast(DType::F32);
 }
 Tensor Tensor::embedding(const Tensor& weight, const Tensor& index) {
+  check_one_context({weight, index}, "embedding");
   check_index("embedding", index);
   if (weight.ndim() != 2)
     throw Error(ErrorCode::Type,
                 fmt::format("embedding: a weight of shape {}; (count, size) is right", py_tuple(weight.shape())));
-  const Tensor both[] = {weight, index};
-  check_one_context(both, "embedding");
   const Tensor found = index.unsqueeze(-1).unsqueeze(-1).eq(iota(weight.context(), weight.size(0)));
   return found.where(weight.T(), 0).sum(-1).cast(weight.dtype());
 }

@@ -15,6 +15,7 @@ Tensor rows_by_rows(const Tensor& a, const Tensor& b) {
 }  // namespace
 
 Tensor Tensor::matmul(const Tensor& b) const {
+  check_one_context({*this, b}, "matmul");
   const auto wrong = [&] {
     return Error(ErrorCode::Type, fmt::format("matmul: {} by {}: the last size of the one must be the last but one of "
                                               "the other",
@@ -32,6 +33,7 @@ Tensor Tensor::matmul(const Tensor& b) const {
 }
 
 Tensor Tensor::linear(const Tensor& weight, const Tensor& bias) const {
+  check_one_context({*this, weight, bias ? bias : weight}, "linear");
   if (ndim() == 0 || weight.ndim() != 2 || weight.size(1) != size(-1))
     throw Error(ErrorCode::Type, fmt::format("linear: a weight of shape {} does not take {}: it is (out, in)",
                                              py_tuple(weight.shape()), py_tuple(shape())));

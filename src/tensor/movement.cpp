@@ -123,7 +123,7 @@ Tensor Tensor::reshape(Shape to) const {
   } else if (n != numel()) {
     fail("reshape of {} to {}: another number of elements", py_tuple(shape()), py_tuple(to));
   }
-  return to == shape() ? *this : make_view(x.reshape(std::move(to)), *this);
+  return to == shape() ? same_view(*this) : make_view(x.reshape(std::move(to)), *this);
 }
 
 Tensor Tensor::expand(Shape to) const {
@@ -138,7 +138,7 @@ Tensor Tensor::expand(Shape to) const {
   }
   // Beside a reduction it may be more than memory has; it has a number all the same.
   if (count_of(to) == INT64_MAX) fail("expand of {} to {}: too many elements", py_tuple(shape()), py_tuple(to));
-  return to == shape() ? *this : make_view(x.broadcast_to(to), *this);
+  return to == shape() ? same_view(*this) : make_view(x.broadcast_to(to), *this);
 }
 
 Tensor Tensor::permute(Shape order) const {
@@ -149,7 +149,7 @@ Tensor Tensor::permute(Shape order) const {
   Shape sorted = order;
   std::ranges::sort(sorted);
   if (std::ranges::adjacent_find(sorted) != sorted.end()) fail("permute: {} names an axis twice", py_tuple(order));
-  return std::ranges::is_sorted(order) ? *this : make_view(x.permute(std::move(order)), *this);
+  return std::ranges::is_sorted(order) ? same_view(*this) : make_view(x.permute(std::move(order)), *this);
 }
 Tensor Tensor::transpose(int64_t a, int64_t b) const {
   Shape order(static_cast<size_t>(ndim()));
@@ -175,7 +175,7 @@ Tensor Tensor::shrink(Bounds bounds) const {
   for (size_t k = 0; k < bounds.size(); k++)
     if (bounds[k].first < 0 || bounds[k].first > bounds[k].second || bounds[k].second > shape()[k])
       fail("shrink of axis {} of {} to ({}, {})", k, py_tuple(shape()), bounds[k].first, bounds[k].second);
-  return bounds == whole(shape()) ? *this : make_view(x.shrink(std::move(bounds)), *this);
+  return bounds == whole(shape()) ? same_view(*this) : make_view(x.shrink(std::move(bounds)), *this);
 }
 Tensor Tensor::narrow(int64_t axis, int64_t start, int64_t length) const {
   const int64_t k = normal_axis("narrow", axis, ndim()), n = size(k), begin = start < 0 ? start + n : start;
@@ -218,7 +218,7 @@ Tensor Tensor::at(std::vector<At> places) const {
     }
   while (k < x.shape().size()) keep();
   if (x.shape() != out) x = x.reshape(std::move(out));
-  if (x == uop_of(*this)) return *this;
+  if (x == uop_of(*this)) return same_view(*this);
   UOp from = x;
   while (from != uop_of(*this) && (from.is(Op::Reshape) || from.is(Op::Shrink))) from = from.src(0);
   return from == uop_of(*this) ? make_view(x, *this) : make_rearranged(x, *this);
@@ -375,7 +375,7 @@ Tensor Tensor::unflatten(int64_t axis, Shape sizes) const {
 Tensor Tensor::roll(int64_t shift, int64_t axis) const {
   const int64_t k = normal_axis("roll", axis, ndim()), n = size(k);
   const int64_t by = n == 0 ? 0 : (shift % n + n) % n;
-  return by == 0 ? apart_from(uop_of(*this), *this) : cat({narrow(k, n - by, by), narrow(k, 0, n - by)}, k);
+  return by == 0 ? same_value(*this) : cat({narrow(k, n - by, by), narrow(k, 0, n - by)}, k);
 }
 Tensor Tensor::tril(int64_t diagonal) const {
   return triangle("tril", *this, diagonal, true);

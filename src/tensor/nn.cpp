@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/py_text.hpp"
+#include "tensor/value.hpp"
 #include "uopc/error.hpp"
 
 namespace uopc::nn {
@@ -72,6 +73,7 @@ LayerNorm::LayerNorm(const Context& ctx, Shape shape, double e, bool affine)
 }
 
 Tensor LayerNorm::operator()(const Tensor& x) const {
+  check_one_context({x, weight ? weight : x, bias ? bias : x}, "LayerNorm");
   if (weight && (x.ndim() < axes || Shape(x.shape().end() - axes, x.shape().end()) != weight.shape()))
     fail(fmt::format("LayerNorm over {}: the operand has shape {}", py_tuple(weight.shape()), py_tuple(x.shape())));
   Tensor y = x.layer_norm(axes, eps);
@@ -86,6 +88,7 @@ RMSNorm::RMSNorm(const Context& ctx, int64_t size, double e) : eps(e) {
 }
 
 Tensor RMSNorm::operator()(const Tensor& x) const {
+  check_one_context({x, weight}, "RMSNorm");
   if (x.ndim() < 1 || x.shape().back() != weight.numel())
     fail(fmt::format("RMSNorm over {}: the operand has shape {}", weight.numel(), py_tuple(x.shape())));
   return x.rms_norm(eps) * weight;
@@ -101,6 +104,7 @@ BatchNorm::BatchNorm(const Context& ctx, int64_t channels, double e, double m) :
 }
 
 Tensor BatchNorm::operator()(const Tensor& x) {
+  check_one_context({x, weight, bias, running_mean, running_var}, "BatchNorm");
   if (x.ndim() < 2 || x.size(1) != weight.numel())
     fail(fmt::format("BatchNorm of {} channels: the operand has shape {}; (N, {}, ...) is wanted", weight.numel(),
                      py_tuple(x.shape()), weight.numel()));

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -20,6 +21,19 @@ void check_range(const char* optimizer, const char* what, double v, double below
 }
 
 constexpr double kAny = HUGE_VAL;
+
+// What `gradient` gives for a target that it does not come to.
+bool is_zero(UOp u) {
+  std::vector<UOp> open{u};
+  while (!open.empty()) {
+    u = open.back();
+    open.pop_back();
+    const bool passes_on = u.is(Op::Add) || u.is(Op::Expand) || u.is(Op::Reshape) || u.is(Op::Cast);
+    if (!passes_on && !(u.is_const() && u.arg<Scalar>().as_float() == 0)) return false;
+    if (passes_on) open.insert(open.end(), u.src().begin(), u.src().end());
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -51,14 +65,23 @@ void Optimizer::set_lr(double lr) {
   lr_ = lr;
 }
 
+void Optimizer::check_parameters() const {
+  if (parameters_.empty()) fail("step of an optimizer that was moved from");
+}
+
 const Tensor& Optimizer::step(const Tensor& loss, std::span<const Tensor> also) {
+  check_parameters();
   std::vector<Tensor> with{loss};
   with.insert(with.end(), also.begin(), also.end());
-  update_and_realize(loss.gradient(parameters_), with);
+  std::vector<Tensor> gradients = loss.gradient(parameters_);
+  if (std::ranges::all_of(gradients, [](const Tensor& g) { return is_zero(g.uop()); }))
+    fail("step: the loss depends on none of the optimizer's parameters");
+  update_and_realize(std::move(gradients), with);
   return loss;
 }
 
 void Optimizer::step_with(std::span<const Tensor> gradients, std::span<const Tensor> also) {
+  check_parameters();
   if (gradients.size() != parameters_.size())
     fail(fmt::format("step: {} gradients for {} parameters", gradients.size(), parameters_.size()));
   for (size_t i = 0; i < gradients.size(); i++)

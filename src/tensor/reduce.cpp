@@ -122,7 +122,7 @@ Tensor Tensor::logsumexp(Axes axes, Keepdim keepdim) const {
   return out.reshape(shape);
 }
 Tensor Tensor::cumsum(int64_t axis) const {
-  if (ndim() == 0) return *this;
+  if (ndim() == 0) return same_value(*this);
   const int64_t k = normal_axis("cumsum", axis, ndim()), n = shape()[static_cast<size_t>(k)];
   const Tensor x = (dtype() == DType::Bool ? cast(DType::I32) : *this).transpose(k, -1);
   const Tensor i = iota(context(), n);

@@ -3,12 +3,22 @@
 
 #include <algorithm>
 #include <cstring>
+#include <ostream>
 
 #include "ir/half.hpp"
 #include "tensor/context_impl.hpp"
 #include "uopc/npy.hpp"
 
 namespace uopc {
+namespace {
+
+int32_t i32_of(int64_t v) {
+  if (v < INT32_MIN || v > INT32_MAX)
+    throw Error(ErrorCode::Type, fmt::format("from: {} is no i32; write a float for a tensor of f32", v));
+  return static_cast<int32_t>(v);
+}
+
+}  // namespace
 
 const Shape& Tensor::shape() const& {
   uop_of(*this);
@@ -56,6 +66,16 @@ Tensor Tensor::from(const Context& ctx, std::span<const float> data, Shape shape
 Tensor Tensor::from(const Context& ctx, std::span<const int32_t> data, Shape shape) {
   return from_bytes(ctx, std::as_bytes(data), std::move(shape), DType::I32);
 }
+Tensor Tensor::from(const Context& ctx, std::span<const double> data, Shape shape) {
+  const std::vector<float> rounded(data.begin(), data.end());
+  return from(ctx, std::span<const float>(rounded), std::move(shape));
+}
+Tensor Tensor::from(const Context& ctx, std::span<const int64_t> data, Shape shape) {
+  std::vector<int32_t> narrow;
+  narrow.reserve(data.size());
+  for (int64_t v : data) narrow.push_back(i32_of(v));
+  return from(ctx, std::span<const int32_t>(narrow), std::move(shape));
+}
 Tensor Tensor::from(const Context& ctx, std::initializer_list<Scalar> data, Shape shape) {
   const bool floats = data.size() == 0 || std::ranges::any_of(data, &Scalar::is_float);
   const bool bools = !floats && std::ranges::all_of(data, &Scalar::is_bool);
@@ -63,14 +83,12 @@ Tensor Tensor::from(const Context& ctx, std::initializer_list<Scalar> data, Shap
   std::vector<int32_t> i;
   std::vector<std::byte> b;
   for (const Scalar& v : data) {
-    if (!floats && (v.as_int() < INT32_MIN || v.as_int() > INT32_MAX))
-      throw Error(ErrorCode::Type, fmt::format("from: {} is no i32; write a float for a tensor of f32", v.as_int()));
     if (floats)
       f.push_back(static_cast<float>(v.as_float()));
     else if (bools)
       b.push_back(std::byte{v.as_bool()});
     else
-      i.push_back(static_cast<int32_t>(v.as_int()));
+      i.push_back(i32_of(v.as_int()));
   }
   if (bools) return from_bytes(ctx, b, std::move(shape), DType::Bool);
   return floats ? from(ctx, std::span<const float>(f), std::move(shape))
@@ -164,6 +182,10 @@ std::string Tensor::to_string() const {
   return uopc::to_string(to_python(dtype(), shape(), BufferRef(data.data(), data.size())));
 }
 
+std::ostream& operator<<(std::ostream& out, const Tensor& t) {
+  return out << t.to_string();
+}
+
 Tensor Tensor::contiguous() const {
   return make_tensor(uop_of(*this).stage(), {*this});
 }
@@ -172,7 +194,7 @@ Tensor Tensor::detach() const {
 }
 Tensor Tensor::cast(DType d) const {
   if (d == DType::Void) throw Error(ErrorCode::Type, "cast to dtypes.void");
-  return d == dtype() ? *this : make_tensor(uop_of(*this).cast(d), {*this});
+  return d == dtype() ? same_value(*this) : make_tensor(uop_of(*this).cast(d), {*this});
 }
 Tensor Tensor::clone() const {
   Tensor t = make_leaf(context(), shape(), dtype(), 0);

@@ -111,6 +111,20 @@ Tensor make_rearranged(UOp uop, const Tensor& of) {
   return t;
 }
 
+Tensor same_value(const Tensor& of) {
+  uop_of(of);
+  return Tensor(std::make_shared<Tensor::Impl>(of.impl()->value.shared()));
+}
+
+Tensor same_view(const Tensor& of) {
+  Tensor t = same_value(of);
+  const auto& from = of.impl();
+  t.impl()->base = from->base ? from->base : from;
+  t.impl()->moves = from->moves;
+  t.impl()->rearranged = from->rearranged;
+  return t;
+}
+
 Tensor make_view(UOp uop, const Tensor& of) {
   if (of.impl() && of.impl()->rearranged) return make_rearranged(uop, of);
   Tensor t = make_tensor(uop, {of});

@@ -8,6 +8,7 @@
 // Invariant: a BUFFER in a Value's UOp belongs to a Value reached through `sources`, or to itself.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <vector>
@@ -95,6 +96,10 @@ inline Tensor make_tensor(UOp uop, std::initializer_list<Tensor> operands) {
 Tensor make_view(UOp uop, const Tensor& of);
 // The same of other movement: `assign` to it, or to a view of it, is an error, where it would be lost.
 Tensor make_rearranged(UOp uop, const Tensor& of);
+// Another handle of a value: what an operation that changes nothing gives. As every result it keeps the value when `of`
+// is assigned; `assign` to it changes `of` where it is a view.
+Tensor same_view(const Tensor& of);
+Tensor same_value(const Tensor& of);
 // A leaf: memory of its own, which is filled with `fill` when it is first used.
 Tensor make_leaf(const Context& ctx, Shape shape, DType dtype, Scalar fill);
 
@@ -105,6 +110,9 @@ int64_t count_of(const Shape& shape);
 UOp uop_of(const Tensor& t);
 // Throws Error(Type) unless all belong to one Context.
 void check_one_context(std::span<const Tensor> operands, const char* operation);
+inline void check_one_context(std::initializer_list<Tensor> operands, const char* operation) {
+  check_one_context(std::span(operands.begin(), operands.size()), operation);
+}
 
 // i32 0..n-1 in memory of the Context, shared by all who ask: the source of indices (arange, one_hot, masks, random
 // numbers).

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "error_of.hpp"
-#include "uopc/tensor.hpp"
+#include "uopc/nn.hpp"
 
 namespace uopc {
 namespace {
@@ -48,6 +48,13 @@ TEST(Arguments, ThatFitNothingAreRefused) {
       {"causal_mask", [&] { return Tensor::causal_mask(ctx, kMax, kMax); }},
       {"rand", [&] { return Tensor::rand(ctx, {-2}); }},
       {"randint", [&] { return Tensor::randint(ctx, {2}, 3, 3); }},
+      {"floordiv by 0", [&] { return i.floordiv(0); }},
+      {"mod by 0", [&] { return i.mod(false); }},
+      {"no i32",
+       [&] {
+         return Tensor::from(ctx, std::vector<int64_t>{1, int64_t{1} << 31});
+       }},
+      {"no int of 64 bits", [&] { return x * UINT64_MAX; }},
       {"one_hot", [&] { return i.one_hot(-1); }},
       {"one_hot", [&] { return i.one_hot(kMax); }},
       {"reshape",
@@ -225,6 +232,37 @@ TEST(Arguments, ThatFitNothingAreRefused) {
     const std::string message = named_error_of([&] { call(); });
     EXPECT_TRUE(message.starts_with("UOpError: ")) << message;
     EXPECT_NE(message.find(word), std::string::npos) << message;
+  }
+}
+
+TEST(Arguments, ThatAreEmptyOrOfAnotherContextAreNamedByTheOperation) {
+  const Context ctx, other;
+  const Tensor m = Tensor::ones(ctx, {2, 2}), i = Tensor::arange(ctx, 2), image = Tensor::ones(ctx, {1, 2, 2, 2});
+  const nn::LayerNorm layer_norm(ctx, {2});
+  const nn::RMSNorm rms_norm(ctx, 2);
+  nn::BatchNorm batch_norm(ctx, 2);
+  const std::pair<const char*, std::function<Tensor(const Tensor&)>> calls[] = {
+      {"matmul", [&](const Tensor& x) { return m.matmul(x); }},
+      {"matmul", [&](const Tensor& x) { return x.matmul(m); }},
+      {"linear", [&](const Tensor& x) { return x.linear(m); }},
+      {"linear", [&](const Tensor& x) { return m.linear(x); }},
+      {"conv2d", [&](const Tensor& x) { return image.conv2d(x); }},
+      {"gather", [&](const Tensor& x) { return x.gather(0, m); }},
+      {"index_select", [&](const Tensor& x) { return x.index_select(0, i); }},
+      {"embedding", [&](const Tensor& x) { return Tensor::embedding(x, i); }},
+      {"cross_entropy", [&](const Tensor& x) { return x.cross_entropy(i); }},
+      {"mse_loss", [&](const Tensor& x) { return m.mse_loss(x); }},
+      {"scaled_dot_product_attention", [&](const Tensor& x) { return Tensor::scaled_dot_product_attention(m, x, m); }},
+      {"LayerNorm", layer_norm},
+      {"RMSNorm", rms_norm},
+      {"BatchNorm", [&](const Tensor& x) { return batch_norm(x); }},
+  };
+  for (const auto& [word, call] : calls) {
+    SCOPED_TRACE(word);
+    EXPECT_TRUE(error_of([&] { call(Tensor()); }).starts_with(std::string(word) + ": an operand is an empty Tensor"));
+    EXPECT_TRUE(error_of([&] {
+                  call(Tensor::ones(other, {2, 2}));
+                }).starts_with(std::string(word) + ": the tensors belong to two Contexts"));
   }
 }
 

@@ -114,5 +114,12 @@ TEST(Attention, RefusesWhatDoesNotFit) {
   EXPECT_THROW(Tensor::scaled_dot_product_attention(q, k, k, Tensor::ones(ctx, {3, 4}, DType::Bool)), Error);
 }
 
+// All scores are 0: each row is the mean of the values.
+TEST(Attention, OfKeysWithoutElementsIsTheMean) {
+  const Context ctx;
+  const Tensor none = Tensor::zeros(ctx, {3, 0}), v = Tensor::from(ctx, {1.f, 2.f, 6.f}, {3, 1});
+  EXPECT_EQ(Tensor::scaled_dot_product_attention(none, none, v).to_vector<float>(), std::vector<float>(3, 3));
+}
+
 }  // namespace
 }  // namespace uopc

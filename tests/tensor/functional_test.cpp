@@ -98,6 +98,15 @@ TEST(CrossEntropy, OfRows) {
   }
 }
 
+TEST(CrossEntropy, SmoothedLabelsOutOfRangeHaveNoLossAndNoGradient) {
+  const Context ctx;
+  const Tensor x = Tensor::from(ctx, {1.f, 2.f, 3.f, 4.f}, {2, 2}), labels = Tensor::from(ctx, {-1, 2});
+  const Tensor loss = x.cross_entropy(labels, 0.1);
+  const Tensor g = loss.gradient({x})[0];
+  EXPECT_EQ(loss.item<float>(), 0);
+  EXPECT_EQ(g.to_vector<float>(), std::vector<float>(4, 0));
+}
+
 TEST(CrossEntropy, ImpossibleClassAndLargeLogits) {
   Context ctx;
   const auto label = Tensor::from(ctx, {0});

@@ -28,6 +28,16 @@ const Case kCases[] = {{{1 << 19}, {0}},           {{300'007}, {0}},         {{2
                        {{63, 63, 101}, {0, 1, 2}}, {{10'000, 3}, {0, 1}},    {{2, 5000, 3}, {1, 2}},
                        {{2, 100, 7, 3}, {0, 2, 3}}};
 
+// More elements than an i32 counts, none of them in memory.
+TEST(LargeReductions, OfMoreElementsThanAFlatIndexHas) {
+  const Context ctx = context(2);
+  const Tensor row = Tensor::full(ctx, {1, 1 << 16}, 0.5f).realize(),
+               one = Tensor::full(ctx, {1, 1, 1}, 0.5f).realize();
+  EXPECT_EQ(row.expand({1 << 15, 1 << 16}).sum().item<float>(), 1 << 30);
+  EXPECT_EQ(row.expand({1 << 15, 1 << 16}).max().item<float>(), 0.5f);
+  EXPECT_EQ(one.expand({57, 813, 46341}).max().item<float>(), 0.5f);
+}
+
 TEST(LargeReductions, AreWhatADoubleSumIs) {
   for (const Case& c : kCases) {
     Context ctx = context(2);

@@ -7,6 +7,9 @@
 #include <cmath>
 #include <numeric>
 #include <random>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "error_of.hpp"
 #include "uopc/tensor.hpp"
@@ -228,6 +231,76 @@ TEST(Movement, RolledAndRepeatedTensorsAreTheirOwn) {
   const Tensor x = Tensor::arange(ctx, 3), zero = Tensor::zeros(ctx, {3}, DType::I32);
   for (Tensor t : {x.roll(3, 0), x.repeat({1}), x.repeat_interleave(1, 0), x.floor()}) t.assign(zero);
   EXPECT_EQ(x.to_vector<int32_t>(), (Ints{0, 1, 2}));
+}
+
+// Where nothing is to be done the result is a tensor all the same: it keeps its value when its operand changes.
+TEST(Movement, ThatChangesNothingGivesATensorOfItsOwn) {
+  using Same = Tensor (*)(const Tensor&);
+  const std::pair<const char*, Same> views[] = {
+      {"reshape",
+       [](const Tensor& x) {
+         return x.reshape({2, 3});
+       }},
+      {"expand",
+       [](const Tensor& x) {
+         return x.expand({2, -1});
+       }},
+      {"permute",
+       [](const Tensor& x) {
+         return x.permute({0, 1});
+       }},
+      {"shrink",
+       [](const Tensor& x) {
+         return x.shrink({{0, 2}, {0, 3}});
+       }},
+      {"narrow", [](const Tensor& x) { return x.narrow(1, 0, 3); }},
+      {"at", [](const Tensor& x) { return x.at({}); }},
+      {"pad",
+       [](const Tensor& x) {
+         return x.pad({{0, 0}, {0, 0}});
+       }},
+      {"squeeze", [](const Tensor& x) { return x.squeeze(); }},
+      {"flatten", [](const Tensor& x) { return x.flatten(1); }},
+      {"of a view", [](const Tensor& x) { return x.T().narrow(0, 0, 3).T(); }},
+  };
+  const std::pair<const char*, Same> values[] = {
+      {"cast", [](const Tensor& x) { return x.to_f32(); }},
+      {"clamp", [](const Tensor& x) { return x.clamp({}, {}); }},
+      {"dropout", [](const Tensor& x) { return x.dropout(); }},
+      {"roll", [](const Tensor& x) { return x.roll(3, 1); }},
+      {"cat", [](const Tensor& x) { return Tensor::cat({x}); }},
+      {"repeat",
+       [](const Tensor& x) {
+         return x.repeat({1, 1});
+       }},
+      {"flip", [](const Tensor& x) { return x.flip(Axes{std::vector<int64_t>{}}); }},
+      {"contiguous", [](const Tensor& x) { return x.contiguous(); }},
+      {"detach", [](const Tensor& x) { return x.detach(); }},
+      {"clone", [](const Tensor& x) { return x.clone(); }},
+  };
+  const std::vector<float> ones(6, 1), twos(6, 2), threes(6, 3);
+  for (bool realized : {false, true}) {
+    const auto check = [&](const char* name, Same same, bool view) {
+      SCOPED_TRACE(name);
+      const Context ctx;
+      Tensor x = Tensor::ones(ctx, {2, 3}) * 1.0;
+      if (realized) x.realize();
+      Tensor y = same(x);
+      x.assign(x + 1.0);
+      EXPECT_EQ(y.to_vector<float>(), ones);
+      EXPECT_EQ(x.to_vector<float>(), twos);
+      y = same(x);
+      x.write(threes);
+      EXPECT_EQ(y.to_vector<float>(), twos);
+      if (std::string_view(name) == "flip") return;
+      y = same(x);
+      y.assign(y - 1.0);
+      EXPECT_EQ(y.to_vector<float>(), twos);
+      EXPECT_EQ(x.to_vector<float>(), view ? twos : threes);
+    };
+    for (const auto& [name, same] : views) check(name, same, true);
+    for (const auto& [name, same] : values) check(name, same, false);
+  }
 }
 
 TEST(Movement, ErrorsSayWhatIsWrong) {

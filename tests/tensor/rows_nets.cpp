@@ -149,9 +149,9 @@ Call cross_entropy_call(Draw& d) {
           const double whole = log_sum_exp(row), label = in[1].data[static_cast<size_t>(i)];
           double mean = 0;
           for (double v : row) mean += (v - whole) / static_cast<double>(row.size());
-          const double own =
-              label >= 0 && label < static_cast<double>(row.size()) ? row[static_cast<size_t>(label)] - whole : 0;
-          losses.data.push_back(-(1 - smoothing) * own - smoothing * mean);
+          const bool known = label >= 0 && label < static_cast<double>(row.size());
+          const double own = known ? row[static_cast<size_t>(label)] - whole : 0;
+          losses.data.push_back(known ? -(1 - smoothing) * own - smoothing * mean : 0);
         }
         return mean_over(losses, DType::F32, 10);
       });
