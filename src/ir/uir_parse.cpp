@@ -205,9 +205,9 @@ class Parser {
     switch (op) {
       case Op::Const: {
         const std::string_view value = only_operand(op, "a value");
-        if (!attributes_.has(Key::DType)) return graph_.constant(literal_value(value, {}, Bools::Stay));
+        if (!attributes_.has(Key::DType)) return graph_.constant(literal_value(value, {}, Literal::Const));
         const DType d = attributes_.dtype();
-        return graph_.constant(literal_value(value, d, Bools::Convert), d);
+        return graph_.constant(literal_value(value, d, Literal::Const), d);
       }
       case Op::Buffer:
       case Op::Alloc: {
@@ -357,7 +357,7 @@ class Parser {
 
   UOp literal(std::string_view s, std::optional<DType> target) {
     if (target == DType::Void) target = {};
-    const Scalar v = literal_value(s, target, Bools::Stay);
+    const Scalar v = literal_value(s, target, Literal::Operand);
     return target && !v.is_bool() ? graph_.constant(v, *target) : graph_.constant(v);
   }
 
