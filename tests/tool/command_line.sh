@@ -267,6 +267,9 @@ expect 1 '' "ParseError: line 2: '%1 = frob %0': 'FROB'" type - <<<'%0 = buffer 
 %1 = frob %0'
 expect 1 '' "ParseError: line 2: '%1 = exp2 %0': Ops.EXP2 needs a float, got dtypes.i32" eval - <<<'%0 = buffer 4 : dtype=i32
 %1 = exp2 %0'
+printf '# nothing\n\n' >empty.uir
+expect 1 '' 'ParseError: empty.uir: the program has no statement' type empty.uir
+expect 1 '' 'ParseError: standard input: the program has no statement' run - </dev/null
 for bad in '' '%' '%0' '=' '%0 =' '%0 = add' $'\x01\x02\xff' '%0 = const' '%0 = buffer -3 : dtype=void' \
   '%0 = buffer 99999999999999999999' '((((((((' '%0 = stack' '%0 = reduce 1 : pop=9'; do
   for command in print type eval c run; do

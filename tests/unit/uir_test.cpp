@@ -337,10 +337,11 @@ TEST(UirAttributes, Errors) {
   const auto of = [](const std::string& attributes) { return reason("%0 = buffer 4 : " + attributes); };
   EXPECT_EQ(of("dtype"), "attribute 'dtype' is not key=value");
   EXPECT_EQ(of("slot = 0"), "attribute 'slot' is not key=value");
-  EXPECT_EQ(of("slto=0"), "unknown attribute 'slto'");
-  EXPECT_EQ(of("=0"), "unknown attribute ''");
-  EXPECT_EQ(of("kind=loop"), "BUFFER has no attribute 'kind'");
-  EXPECT_EQ(of("space=shared"), "BUFFER has no attribute 'space'");
+  EXPECT_EQ(of("slto=0"), "BUFFER has no attribute 'slto': it has dtype, slot");
+  EXPECT_EQ(of("=0"), "BUFFER has no attribute '': it has dtype, slot");
+  EXPECT_EQ(of("kind=loop"), "BUFFER has no attribute 'kind': it has dtype, slot");
+  EXPECT_EQ(of("space=shared"), "BUFFER has no attribute 'space': it has dtype, slot");
+  EXPECT_EQ(reason("%0 = add 1, 2 : dtype=f32"), "ADD has no attribute 'dtype': it has none");
   EXPECT_EQ(of("slot=1 dtype=f32 slot=1"), "attribute 'slot' is given twice");
   EXPECT_EQ(of("slot="), "slot must be an int, got ''");
   EXPECT_EQ(of("slot=1.0"), "slot must be an int, got '1.0'");
@@ -348,10 +349,11 @@ TEST(UirAttributes, Errors) {
   EXPECT_EQ(of("slot=(1)"), "slot must be an int, got '(1)'");
   EXPECT_EQ(of("dtype=F32"), "unknown dtype 'F32'");
   EXPECT_EQ(of("dtype="), "unknown dtype ''");
-  EXPECT_EQ(reason("%0 = alloc 4 : space=heap"), "unknown space 'heap'");
-  EXPECT_EQ(reason("%0 = range 4 : kind=for"), "unknown kind 'for'");
+  EXPECT_EQ(reason("%0 = alloc 4 : space=heap"), "unknown space 'heap': it is alu, global, local or shared");
+  EXPECT_EQ(reason("%0 = range 4 : kind=for"),
+            "unknown kind 'for': it is loop, reduce, upcast, thread, global or local");
   EXPECT_EQ(reason("%0 = range 4 : idx=a"), "idx must be an int, got 'a'");
-  EXPECT_EQ(reason("%0 = buffer 4\n%1 = reduce %0 : op=sum"), "unknown op 'sum'");
+  EXPECT_EQ(reason("%0 = buffer 4\n%1 = reduce %0 : op=sum"), "unknown op 'sum': it is add or max");
   EXPECT_EQ(reason("%0 = buffer 4\n%1 = reduce %0 : op=mul"), "REDUCE (Ops.MUL, 1) of (4,)");
   EXPECT_EQ(reason("%0 = buffer 4\n%1 = reduce %0 : op=max pop=2"), "REDUCE (Ops.MAX, 2) of (4,)");
   EXPECT_EQ(reason("%0 = param : dtype=f32"), "PARAM needs the attribute 'slot'");
