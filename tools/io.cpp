@@ -32,10 +32,25 @@ std::string read_text(const std::string& path) {
   return out;
 }
 
+bool only_comments(std::string_view text) {
+  bool comment = false;
+  for (char c : text) {
+    if (c == '\n' || c == '\r') comment = false;
+    if (c == '#') comment = true;
+    if (!comment && c != ' ' && (c < '\t' || c > '\r')) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 UOp read_program(Graph& graph, const std::string& path) {
-  return parse(graph, read_text(path));
+  const std::string text = read_text(path);
+  // The parser's error shows the statement at fault; here there is none, but a file.
+  if (only_comments(text))
+    throw Error(ErrorCode::Parse,
+                fmt::format("{}: the program has no statement", path == "-" ? "standard input" : path));
+  return parse(graph, text);
 }
 
 void write_output(std::string_view text) {

@@ -23,6 +23,7 @@ std::string show(const std::string& file, Show what) {
   if (what == Show::Canonical) return to_uir(root);
   if (what == Show::Plan) return to_string(make_plan({root}).plan);
   if (what == Show::Value) return to_string(run(root)) + "\n";
+  verify_nodes(root);
   return fmt::format("dtype={} shape={} addrspace={}\n", name(root.dtype()), tuple(root.shape()),
                      name(root.addrspace()));
 }

@@ -54,6 +54,9 @@ UOPC_API std::vector<UOp> gradient(UOp root, UOp seed, std::span<const UOp> targ
 // pointers. Also refuses what surely is a mistake: a divisor that is the constant 0. Throws Error(Type) that names the
 // node.
 UOPC_API void verify(UOp root, PipelineStage stage);
+// What `verify` refuses of a node wherever it stands, so that half a program can be asked too: a negative size, more
+// elements than an i32 reaches, data of void, an int constant that is no i32, a constant index outside its axis.
+UOPC_API void verify_nodes(UOp root);
 
 // Unrolled: as the reference, an upcast axis becomes copies of the body, and factors divide. Lanes: the copies of the
 // axis with the largest upcast factor (the last of equals) are an innermost loop of kind UPCAST, which the JIT runs as

@@ -68,6 +68,28 @@ std::optional<Scalar> scalar_literal(std::string_view s) {
   return py_number(s);
 }
 
+[[noreturn]] void no_bool(std::string_view s) {
+  parse_error("{} is no bool: write true or false", s);
+}
+
+// Refuses number `v`, written `s`, where it is no value of `target`. Beside an i32 an int may be any: the printer
+// writes the constants of every graph, also those that `verify` refuses.
+void check_exact(std::string_view s, Scalar v, DType target, Literal where) {
+  const double d = v.as_float();
+  if (target == DType::Bool && d != 0 && d != 1) no_bool(s);
+  if (target != DType::I32) return;
+  if (v.is_float()) {
+    if (std::isnan(d)) parse_error("cannot convert float NaN to integer");
+    if (std::isinf(d)) parse_error("cannot convert float infinity to integer");
+  }
+  if ((v.is_float() || where == Literal::Const) && (d < INT32_MIN || d > INT32_MAX))
+    parse_error("{} does not fit i32 ({} to {})", s, INT32_MIN, INT32_MAX);
+  if (v.is_float() && d != std::trunc(d))
+    parse_error("{} is no i32{}", s,
+                where == Literal::Const ? ": write an int, or dtype=f32"
+                                        : ", as the other operands are: write an int, or cast them to f32");
+}
+
 // Takes the elements of tuple `s` one by one.
 template <class Element>
 void each_element(std::string_view s, std::string_view what, Element element) {
@@ -81,12 +103,12 @@ void each_element(std::string_view s, std::string_view what, Element element) {
 
 }  // namespace
 
-Scalar literal_value(std::string_view s, std::optional<DType> target, Bools bools) {
+Scalar literal_value(std::string_view s, std::optional<DType> target, Literal where) {
   if (s.front() == '(') parse_error("no dtype for python value {}", s);
   const auto v = scalar_literal(s);
   if (!v) {
     if (const auto huge = huge_int(s)) {
-      if (target == DType::Bool) return true;
+      if (target == DType::Bool) no_bool(s);
       if (target && is_float(*target)) {
         if (std::isinf(*huge)) parse_error("int too large to convert to float");
         return *huge;
@@ -95,13 +117,8 @@ Scalar literal_value(std::string_view s, std::optional<DType> target, Bools bool
     }
     parse_error("bad literal {}", py_repr(s));
   }
-  if (!target || (v->is_bool() && bools == Bools::Stay)) return *v;
-  if (target == DType::I32 && v->is_float()) {
-    const double d = v->as_float();
-    if (std::isnan(d)) parse_error("cannot convert float NaN to integer");
-    if (std::isinf(d)) parse_error("cannot convert float infinity to integer");
-    if (d >= 0x1p63 || d < -0x1p63) parse_error("integer {} is out of range", s);
-  }
+  if (!target || (v->is_bool() && where == Literal::Operand)) return *v;
+  check_exact(s, *v, *target, where);
   return dtypes::convert(*v, *target);
 }
 

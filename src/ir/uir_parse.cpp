@@ -44,12 +44,24 @@ constexpr unsigned keys_of(Op op) {
   }
 }
 
+std::string list_keys(Op op) {
+  std::string list;
+  for (int k = 0; k < kKeyCount; k++)
+    if (keys_of(op) >> k & 1) list += fmt::format("{}{}", list.empty() ? "" : ", ", kKeys[k]);
+  return list.empty() ? "none" : list;
+}
+
 template <class Enum>
 Enum enum_literal(std::string_view s, std::string_view what, int count) {
   for (int i = 0; i < count; i++) {
     if (lower_case(name(static_cast<Enum>(i))) == lower_case(s)) return static_cast<Enum>(i);
   }
-  parse_error("unknown {} {}", what, py_repr(s));
+  std::string choices;
+  for (int i = 0; i < count; i++) {
+    if (i > 0) choices += i + 1 < count ? ", " : " or ";
+    choices += lower_case(name(static_cast<Enum>(i)));
+  }
+  parse_error("unknown {} {}: it is {}", what, py_repr(s), choices);
 }
 
 class Attributes {
@@ -63,8 +75,8 @@ class Attributes {
       const std::string_view key = item.substr(0, equals);
       int k = 0;
       while (k < kKeyCount && kKeys[k] != key) k++;
-      if (k == kKeyCount) parse_error("unknown attribute {}", py_repr(key));
-      if (!(keys_of(op) >> k & 1)) parse_error("{} has no attribute {}", name(op), py_repr(key));
+      if (k == kKeyCount || !(keys_of(op) >> k & 1))
+        parse_error("{} has no attribute {}: it has {}", name(op), py_repr(key), list_keys(op));
       if (present_ >> k & 1) parse_error("attribute {} is given twice", py_repr(key));
       present_ |= 1u << k;
       values_[k] = item.substr(equals + 1);
@@ -205,9 +217,9 @@ class Parser {
     switch (op) {
       case Op::Const: {
         const std::string_view value = only_operand(op, "a value");
-        if (!attributes_.has(Key::DType)) return graph_.constant(literal_value(value, {}, Bools::Stay));
+        if (!attributes_.has(Key::DType)) return graph_.constant(literal_value(value, {}, Literal::Const));
         const DType d = attributes_.dtype();
-        return graph_.constant(literal_value(value, d, Bools::Convert), d);
+        return graph_.constant(literal_value(value, d, Literal::Const), d);
       }
       case Op::Buffer:
       case Op::Alloc: {
@@ -245,7 +257,7 @@ class Parser {
         ReduceArg a{Op::Add, attributes_.integer(Key::Pop, 1)};
         if (attributes_.has(Key::Op)) {
           const auto reduction = op_from_name(attributes_.at(Key::Op));
-          if (!reduction) parse_error("unknown op {}", py_repr(attributes_.at(Key::Op)));
+          if (!reduction) parse_error("unknown op {}: it is add or max", py_repr(attributes_.at(Key::Op)));
           a.op = *reduction;
         }
         arg = a;
@@ -357,7 +369,7 @@ class Parser {
 
   UOp literal(std::string_view s, std::optional<DType> target) {
     if (target == DType::Void) target = {};
-    const Scalar v = literal_value(s, target, Bools::Stay);
+    const Scalar v = literal_value(s, target, Literal::Operand);
     return target && !v.is_bool() ? graph_.constant(v, *target) : graph_.constant(v);
   }
 

@@ -55,9 +55,10 @@ inline std::string upper_case(std::string_view s) {
 
 // ---- literals; each throws Error(Parse) when `s`, which is not empty, is none of its kind --------------------------
 
-// The value of scalar `s`, of `target`'s Python type where there is a target. `Bools::Stay` leaves a bool as it is.
-enum class Bools { Convert, Stay };
-Scalar literal_value(std::string_view s, std::optional<DType> target, Bools bools);
+// Where a literal stands: as the value of a `const`, or as an operand, where a bool stays one whatever `target` is.
+enum class Literal { Const, Operand };
+// The value of scalar `s`, of `target`'s Python type where there is a target. Floats round, nothing else does.
+Scalar literal_value(std::string_view s, std::optional<DType> target, Literal where);
 
 // `what` names the literal in the error.
 int64_t int_literal(std::string_view s, std::string_view what);

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "ir/py_text.hpp"
 #include "uopc/error.hpp"
 
@@ -49,18 +52,16 @@ class Reader {
     } else if (field == "unroll") {
       opts.unroll = factor();
     } else if (field == "thread") {
-      if (peek() == 'N') {
-        if (word() != "None") fail("thread is an axis or None");
+      if (peek() >= 'A') {
+        one_of({"None"}, "thread is an axis or None");
         opts.thread.reset();
       } else {
         opts.thread = number();
       }
     } else if (field == "gpu") {
-      const std::string v = word();
-      if (v != "True" && v != "False") fail("gpu is True or False");
-      opts.gpu = v == "True";
+      opts.gpu = one_of({"True", "False"}, "gpu is True or False") == "True";
     } else {
-      fail(fmt::format("there is no field '{}'", field));
+      fail(fmt::format("there is no field '{}' (upcast, thread, unroll, tile, gpu, local)", field));
     }
   }
 
@@ -90,6 +91,14 @@ class Reader {
     if (!v || !v->is_int()) fail("an integer is missing");
     if (v->as_int() < 0) fail(fmt::format("{} is negative", v->as_int()));
     return v->as_int();
+  }
+  // A value that is spelled in one of these ways; `rule` says so.
+  std::string_view one_of(std::initializer_list<std::string_view> choices, const char* rule) {
+    skip_blanks();
+    const std::string_view value = text_.substr(at_, text_.find_first_of(",) \t\n", at_) - at_);
+    if (std::ranges::find(choices, value) == choices.end()) fail(fmt::format("{}, not {},", rule, py_repr(value)));
+    at_ += value.size();
+    return value;
   }
   std::string word() {
     skip_blanks();

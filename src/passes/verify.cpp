@@ -55,7 +55,7 @@ const char* text(PipelineStage s) {
 void check_constant(UOp u) {
   if (!u.value().is_int()) return;
   const int64_t v = u.value().as_int();
-  if (v < INT32_MIN || v > INT32_MAX) fail("CONST {} does not fit i32", v);
+  if (v < INT32_MIN || v > INT32_MAX) fail("CONST {} does not fit i32 ({} to {})", v, INT32_MIN, INT32_MAX);
 }
 
 void check_memory(UOp u) {
@@ -65,8 +65,24 @@ void check_memory(UOp u) {
     if (d < 0) fail("{} has a negative size: {}", describe(u), py_tuple(a.shape));
   if (!u.is(Op::Param) && a.shape[0] > kMaxElements)
     fail("{} has {} elements: an index exceeds i32 past 2**31", describe(u), a.shape[0]);
-  if (u.is(Op::Alloc) && u.addrspace() != AddrSpace::Local && u.addrspace() != AddrSpace::Shared)
-    fail("{} is in {}: scratch memory is LOCAL or SHARED", describe(u), name(u.addrspace()));
+}
+
+void check_anywhere(UOp u) {
+  if (u.is_const()) check_constant(u);
+  if (u.is(Op::Buffer) || u.is(Op::Alloc) || u.is(Op::Param)) check_memory(u);
+  if (u.is(Op::Cast) && u.dtype() == DType::Void) fail("CAST to dtypes.void");
+}
+
+void check_shape(UOp u) {
+  const bool makes_shape = kMovement.has(u.op()) || u.is(Op::Param) || u.is(Op::Stack);
+  if (makes_shape) {
+    for (int64_t d : u.shape()) {
+      if (d < 0) fail("{} has a negative size: {}", name(u.op()), py_tuple(u.shape()));
+      if (d > INT32_MAX) fail("{} to {}: an index exceeds i32", name(u.op()), py_tuple(u.shape()));
+    }
+  }
+  if (u.is(Op::Reshape) && count_elements(u.shape()) > kMaxElements)
+    fail("RESHAPE to {}: a flat index exceeds i32", py_tuple(u.shape()));
 }
 
 class Verifier {
@@ -85,16 +101,24 @@ class Verifier {
         throw Error(ErrorCode::NotImplemented, "WMMA is reserved: nothing lowers or renders it");
       const OpInfo& row = info(u.op());
       if (stage_ < row.first || row.last < stage_) fail("{} does not belong in {}", describe(u), text(stage_));
-      if (u.is_const()) check_constant(u);
-      if (u.is(Op::Buffer) || u.is(Op::Alloc) || u.is(Op::Param)) check_memory(u);
+      check_anywhere(u);
       if (u.is(Op::Buffer)) check_slot(u);
-      if (u.is(Op::Cast) && u.dtype() == DType::Void) fail("CAST to dtypes.void");
+      if (u.is(Op::Alloc) && u.addrspace() != AddrSpace::Local && u.addrspace() != AddrSpace::Shared)
+        fail("{} is in {}: scratch memory is LOCAL or SHARED", describe(u), name(u.addrspace()));
       if (loops)
         check_loops(u);
       else
         check_shaped(u);
     }
     if (loops && !root_.is(Op::Sink)) fail("the root of a loop program is a SINK, not {}", describe(root_));
+  }
+
+  void nodes() {
+    for (UOp u : order_) {
+      check_anywhere(u);
+      check_shape(u);
+      if (u.is(Op::Index) && !may_skip_loops_) check_indices(u);
+    }
   }
 
   // x // 0 is 0 for a divisor among the data; written down, it is a mistake.
@@ -125,18 +149,13 @@ class Verifier {
            i.single() ? fmt::format("{}", i.lo) : fmt::format("from {} to {}", i.lo, i.hi), n);
   }
 
+  void check_indices(UOp u) {
+    for (size_t k = 1; k < u.src().size(); k++) check_index(u, u.src(k), u.src(0).shape()[k - 1]);
+  }
+
   void check_shaped(UOp u) {
-    const bool makes_shape = kMovement.has(u.op()) || u.is(Op::Param) || u.is(Op::Stack);
-    if (makes_shape) {
-      for (int64_t d : u.shape()) {
-        if (d < 0) fail("{} has a negative size: {}", name(u.op()), py_tuple(u.shape()));
-        if (d > INT32_MAX) fail("{} to {}: an index exceeds i32", name(u.op()), py_tuple(u.shape()));
-      }
-    }
-    if (u.is(Op::Reshape) && count_elements(u.shape()) > kMaxElements)
-      fail("RESHAPE to {}: a flat index exceeds i32", py_tuple(u.shape()));
-    if (u.is(Op::Index))
-      for (size_t k = 1; k < u.src().size(); k++) check_index(u, u.src(k), u.src(0).shape()[k - 1]);
+    check_shape(u);
+    if (u.is(Op::Index)) check_indices(u);
     if (u.is(Op::Stage) || kAlu.has(u.op()) || u.is(Op::Stack) || u.is(Op::Wmma))
       for (UOp s : u.src())
         if (s.dtype() == DType::Void) fail("{} of {}: it has no value", describe(u), describe(s));
@@ -201,6 +220,10 @@ class Verifier {
 };
 
 }  // namespace
+
+void verify_nodes(UOp root) {
+  Verifier(root, PipelineStage::Graph).nodes();
+}
 
 void verify_structure(UOp root, PipelineStage stage) {
   Verifier(root, stage).structure();

@@ -26,6 +26,7 @@ PyValue run(UOp root) {
   if (const std::vector<UOp> free = call_params(root); !free.empty())
     throw Error(ErrorCode::Type,
                 fmt::format("cannot evaluate: PARAM slot {} is outside a CALL", free[0].arg<ParamArg>().slot));
+  verify_nodes(root);  // before a constant that is no i32 is folded into one that is
   const UOp u = evaluate(root);
   for (UOp v : toposort(u))
     if (v.is(Op::Buffer))

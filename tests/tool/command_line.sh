@@ -144,6 +144,18 @@ expect 0 '[1.0, 0.333251953125]' '' eval - <<<'%0 = stack 1.0, 3.0
 %1 = cast %0 : dtype=f16
 %2 = recip %1'
 expect 0 '-2147483648' '' eval - <<<'%0 = floordiv -2147483648, -1'
+# An i32 that is none, or a size that cannot be, is neither typed nor computed; it prints as it was written.
+expect 0 '%0 = add 3000000000, 3000000000' '' print - <<<'%0 = add 3000000000, 3000000000'
+for command in type eval plan c run; do
+  expect 1 '' 'UOpError: CONST 3000000000 does not fit i32 (-2147483648 to 2147483647)' $command - \
+    <<<'%0 = add 3000000000, 3000000000'
+done
+for command in type plan c run; do
+  expect 1 '' 'UOpError: BUFFER slot=0 has a negative size: (-1,)' $command - <<<'%0 = buffer -1'
+  expect 1 '' 'UOpError: an index of INDEX () is out of range: it is 9 and the size is 4' $command - <<<'%0 = buffer 4
+%1 = index %0, 9'
+done
+expect 0 'dtype=i32 shape=() addrspace=ALU' '' type - <<<'%0 = range 4'
 expect 1 '' 'UOpError: FLOORDIV by the constant 0' eval - <<<'%0 = floordiv 5, 0'
 expect 1 '' 'UOpError: cannot evaluate: the graph reads BUFFER slot 0' eval double.uir
 # A divisor of 0: a mistake where it is written down, the value 0 where data or a loop program has it.
@@ -255,6 +267,9 @@ expect 1 '' "ParseError: line 2: '%1 = frob %0': 'FROB'" type - <<<'%0 = buffer 
 %1 = frob %0'
 expect 1 '' "ParseError: line 2: '%1 = exp2 %0': Ops.EXP2 needs a float, got dtypes.i32" eval - <<<'%0 = buffer 4 : dtype=i32
 %1 = exp2 %0'
+printf '# nothing\n\n' >empty.uir
+expect 1 '' 'ParseError: empty.uir: the program has no statement' type empty.uir
+expect 1 '' 'ParseError: standard input: the program has no statement' run - </dev/null
 for bad in '' '%' '%0' '=' '%0 =' '%0 = add' $'\x01\x02\xff' '%0 = const' '%0 = buffer -3 : dtype=void' \
   '%0 = buffer 99999999999999999999' '((((((((' '%0 = stack' '%0 = reduce 1 : pop=9'; do
   for command in print type eval c run; do

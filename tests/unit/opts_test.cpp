@@ -40,11 +40,18 @@ TEST(Opts, Malformed) {
   EXPECT_EQ(error(""), "ParseError: Opts: not of the form 'Opts(field=value, ..)', for example 'Opts(unroll=4)', at column 1 of ''");
   EXPECT_EQ(error("Opts"), "ParseError: Opts: '(' is missing at column 5 of 'Opts'");
   EXPECT_EQ(error("Opts(upcast={0: 2}"), "ParseError: Opts: ',' is missing at column 19 of 'Opts(upcast={0: 2}'");
-  EXPECT_EQ(error("Opts(widen=2)"), "ParseError: Opts: there is no field 'widen' at column 12 of 'Opts(widen=2)'");
+  EXPECT_EQ(error("Opts(widen=2)"), 
+            "ParseError: Opts: there is no field 'widen' (upcast, thread, unroll, tile, gpu, local) at column 12 of "
+            "'Opts(widen=2)'");
   EXPECT_EQ(error("Opts(unroll=0)"), "ParseError: Opts: 0 is no factor: it is 1 or more at column 14 of 'Opts(unroll=0)'");
   EXPECT_EQ(error("Opts(thread=-1)"), "ParseError: Opts: -1 is negative at column 15 of 'Opts(thread=-1)'");
   EXPECT_EQ(error("Opts(unroll=2.5)"), "ParseError: Opts: ',' is missing at column 14 of 'Opts(unroll=2.5)'");
-  EXPECT_EQ(error("Opts(gpu=1)"), "ParseError: Opts: gpu is True or False at column 10 of 'Opts(gpu=1)'");
+  EXPECT_EQ(error("Opts(gpu=1)"), "ParseError: Opts: gpu is True or False, not '1', at column 10 of 'Opts(gpu=1)'");
+  EXPECT_EQ(error("Opts(gpu=true)"),
+            "ParseError: Opts: gpu is True or False, not 'true', at column 10 of 'Opts(gpu=true)'");
+  EXPECT_EQ(error("Opts(gpu=)"), "ParseError: Opts: gpu is True or False, not '', at column 10 of 'Opts(gpu=)'");
+  EXPECT_EQ(error("Opts(thread=Nil)"),
+            "ParseError: Opts: thread is an axis or None, not 'Nil', at column 13 of 'Opts(thread=Nil)'");
   EXPECT_EQ(error("Opts(unroll=2, unroll=2)"),
             "ParseError: Opts: unroll is given twice at column 22 of 'Opts(unroll=2, unroll=2)'");
   EXPECT_EQ(error("Opts(tile={0: 2, 0: 4})"), "ParseError: Opts: axis 0 is given twice at column 22 of 'Opts(tile={0: 2, 0: 4})'");
@@ -80,6 +87,7 @@ TEST(Opts, ThatDoNotFitAreRefused) {
   EXPECT_EQ(error("Opts(tile={0: 4}, upcast={0: 4, 1: 3}, thread=1)", LowerForm::Lanes), "");
   EXPECT_EQ(error("Opts(tile={0: 1000000000000}, upcast={0: 1000000000})", LowerForm::Lanes), "");
   EXPECT_EQ(error("Opts(gpu=True)"), "NotImplementedError: Opts.gpu is not yet supported");
+  EXPECT_EQ(error("Opts(gpu=False, local={})"), "");
   EXPECT_EQ(error("Opts(local={0: 2})"), "NotImplementedError: Opts.local is not yet supported");
   EXPECT_EQ(error("Opts()"), "");
   EXPECT_EQ(test::error_of([&] { as_program(g.sink({}), parse_opts("Opts(unroll=2)")); }),

@@ -28,7 +28,8 @@ TEST(Verify, ShapedGraphs) {
   EXPECT_EQ(checked("%0 = buffer 6\n%1 = reshape %0, (-2, -3)"), "UOpError: RESHAPE has a negative size: (-2, -3)");
   EXPECT_EQ(checked("%0 = buffer 1\n%1 = expand %0, (-2,)"), "UOpError: EXPAND has a negative size: (-2,)");
   EXPECT_EQ(checked("%0 = buffer 1\n%1 = cast %0 : dtype=void"), "UOpError: CAST to dtypes.void");
-  EXPECT_EQ(checked("%0 = buffer 4 : dtype=i32\n%1 = add %0, 4294967296"), "UOpError: CONST 4294967296 does not fit i32");
+  EXPECT_EQ(checked("%0 = buffer 4 : dtype=i32\n%1 = add %0, 4294967296"),
+            "UOpError: CONST 4294967296 does not fit i32 (-2147483648 to 2147483647)");
   EXPECT_EQ(checked("%0 = buffer 4294967296"),
             "UOpError: BUFFER slot=0 has 4294967296 elements: an index exceeds i32 past 2**31");
   EXPECT_EQ(checked("%0 = buffer 1\n%1 = expand %0, (4294967296,)"),
@@ -42,6 +43,38 @@ TEST(Verify, ShapedGraphs) {
             "UOpError: slot 0 is two BUFFERs: 4 of dtypes.f32 and 5 of dtypes.f32");
   EXPECT_EQ(checked("%0 = alloc 4"), "UOpError: ALLOC slot=0 does not belong in a shaped graph");
   EXPECT_EQ(checked("%0 = sink\n%1 = stack %0, %0"), "UOpError: SINK does not belong in a shaped graph");
+}
+
+// Of half a program too: what is a mistake wherever the node goes.
+TEST(Verify, Nodes) {
+  const auto nodes = [](std::string_view uir) {
+    return test::error_of([&] {
+      Graph g;
+      verify_nodes(parse(g, uir));
+    });
+  };
+  for (const char* section : {"type", "lower_c", "c", "eval", "cuda"})
+    for (const auto& name : golden::cases_with(section)) EXPECT_EQ(nodes(golden::read(name).at("uir")), "") << name;
+  for (const char* part : {"%0 = alloc 4", "%0 = alloc 4 : space=global", "%0 = range 4", "%0 = buffer 4\n%1 = load %0",
+                           "%0 = buffer 0", "%0 = const 2147483647", "%0 = buffer 2147483648", "%0 = floordiv 5, 0"})
+    EXPECT_EQ(nodes(part), "") << part;
+
+  EXPECT_EQ(nodes("%0 = buffer -1"), "UOpError: BUFFER slot=0 has a negative size: (-1,)");
+  EXPECT_EQ(nodes("%0 = alloc -1"), "UOpError: ALLOC slot=0 has a negative size: (-1,)");
+  EXPECT_EQ(nodes("%0 = buffer 4 : dtype=void"), "UOpError: BUFFER slot=0 of dtypes.void: data has a type");
+  EXPECT_EQ(nodes("%0 = buffer 1\n%1 = expand %0, (-2,)\n%2 = exp2 %1"),
+            "UOpError: EXPAND has a negative size: (-2,)");
+  EXPECT_EQ(nodes("%0 = buffer 2147483649"),
+            "UOpError: BUFFER slot=0 has 2147483649 elements: an index exceeds i32 past 2**31");
+  EXPECT_EQ(nodes("%0 = range 3000000000"), "UOpError: CONST 3000000000 does not fit i32 (-2147483648 to 2147483647)");
+  EXPECT_EQ(nodes("%0 = buffer 1\n%1 = cast %0 : dtype=void"), "UOpError: CAST to dtypes.void");
+  EXPECT_EQ(nodes("%0 = buffer 4\n%1 = index %0, 4\n%2 = load %1"),
+            "UOpError: an index of INDEX () is out of range: it is 4 and the size is 4");
+  EXPECT_EQ(nodes("%0 = buffer 6\n%1 = reshape %0, (2, 3)\n%2 = index %1, -1"),
+            "UOpError: an index of INDEX (3,) is out of range: it is -1 and the size is 2");
+  // In a loop that runs no times nothing is out of range.
+  EXPECT_EQ(nodes("%a = buffer 0\n%r = range 0\n%i = index %a, 0\n%s = store %i, 1.0\n%e = end %s, %r"), "");
+  EXPECT_EQ(test::error_of([] { verify_nodes(UOp()); }), "UOpError: an empty UOp is no program");
 }
 
 TEST(Verify, ConstantDivisor) {
