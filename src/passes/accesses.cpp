@@ -1,10 +1,10 @@
 #include "passes/accesses.hpp"
 
 #include <algorithm>
-#include <bit>
 
 #include "ir/walk.hpp"
 #include "passes/linear_form.hpp"
+#include "passes/output_loops.hpp"
 
 namespace uopc {
 namespace {
@@ -59,7 +59,7 @@ int64_t Accesses::turns() const {
 }
 
 int64_t lane_width(int64_t size, const Machine& machine) {
-  return size >= machine.tile_lanes() ? machine.tile_lanes() : static_cast<int64_t>(std::bit_floor(uint64_t(size)));
+  return size >= machine.tile_lanes() ? machine.tile_lanes() : lanes_of(size);
 }
 
 Accesses accesses(UOp plain, const Shape& shape, const Machine& machine) {

@@ -28,7 +28,7 @@ struct Accesses {
   int64_t turns() const;
 };
 
-// The lanes that an axis of `size` is given: all that a row of a register tile holds, or the largest power of two in a shorter axis.
+// The lanes that an axis of `size` is given: all that a row of a register tile holds, or `lanes_of` a shorter axis.
 int64_t lane_width(int64_t size, const Machine& machine);
 
 // Of a program that was lowered without Opts from a value of `shape`. An axis that memory holds in blocks of

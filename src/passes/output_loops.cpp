@@ -11,7 +11,6 @@ int64_t factor_of(const std::map<int64_t, int64_t>& factors, size_t axis, int64_
   return at == factors.end() ? absent : at->second;
 }
 
-// What is left of an axis of lanes is cut into powers of two: LLVM takes vectors of other widths apart.
 std::vector<AxisPiece> pieces(int64_t size, int64_t upcast, int64_t tile, bool lanes) {
   if (size == 0) return {{0, 1, 0, 1}};
   std::vector<AxisPiece> out;
@@ -25,7 +24,7 @@ std::vector<AxisPiece> pieces(int64_t size, int64_t upcast, int64_t tile, bool l
     done += steps * upcast;
   }
   while (done < size) {
-    const int64_t left = size - done, copies = lanes ? static_cast<int64_t>(std::bit_floor(uint64_t(left))) : left;
+    const int64_t left = size - done, copies = lanes ? lanes_of(left) : left;
     out.push_back({done, 1, 1, copies});
     done += copies;
   }
@@ -33,6 +32,11 @@ std::vector<AxisPiece> pieces(int64_t size, int64_t upcast, int64_t tile, bool l
 }
 
 }  // namespace
+
+int64_t lanes_of(int64_t size) {
+  const auto above = static_cast<int64_t>(std::bit_ceil(uint64_t(size)));
+  return above - size < 16 ? size : above / 2;
+}
 
 SplitAxes split_axes(const Shape& shape, const Opts& opts, LowerForm form) {
   SplitAxes axes;

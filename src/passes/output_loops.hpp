@@ -26,6 +26,9 @@ struct SplitAxes {
   std::vector<std::vector<AxisPiece>> pieces;  // that make up each axis: one where its factors divide
   std::optional<size_t> lanes;                 // the axis whose copies are lanes
 };
+// The most of `size` elements that run as one vector, whose lanes are a power of two: all, where less than a register
+// of 16 would be idle, or else the largest power of two in it.
+int64_t lanes_of(int64_t size);
 // Opts fit the shape (`check_opts`).
 SplitAxes split_axes(const Shape& shape, const Opts& opts, LowerForm form);
 

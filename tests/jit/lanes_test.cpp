@@ -67,6 +67,41 @@ TEST(Lanes, OfReductions) {
   EXPECT_TRUE(runs_as_vectors(program, "<16 x float>"));
 }
 
+// Vectors have a power of two of lanes; those that an axis does not fill are neither read nor written. Elements of one,
+// two and four bytes, strides of one and more, divisors.
+TEST(Lanes, ThatAnAxisDoesNotFillTouchNoMemory) {
+  constexpr size_t kAround = 64;  // elements behind the buffers
+  for (const char* cpu : {"x86-64", "x86-64-v3", "x86-64-v4"}) {
+    Options o;
+    o.cpu = cpu;
+    Engine engine(o);
+    for (int64_t n = 2; n <= 33; n++) {
+      SCOPED_TRACE(std::string(cpu) + " " + std::to_string(n));
+      Graph g;
+      const UOp x = g.buffer(3 * n, DType::F32, 0).reshape({3, n}), i = x.cast(DType::I32);
+      const UOp values[] = {x * 2.0 + 1.0, x.cast(DType::F16), i.floormod(i), x.permute({1, 0}).reshape({3, n}) < 5.0};
+      for (UOp v : values) {
+        const UOp program = as_program(v, parse_opts("Opts(upcast={1: 64})"), LowerForm::Lanes);
+        const auto count = static_cast<size_t>(3 * n);
+        const size_t bytes = count * static_cast<size_t>(itemsize(v.dtype()));
+        std::vector<float> in(count);
+        std::iota(in.begin(), in.end(), 0.f);
+        std::vector<uint8_t> got(bytes + kAround, 0xA5), want = got;
+        Kernel k;
+        try {
+          k = engine.compile(program);
+        } catch (const Error& e) {
+          if (std::string(e.what()).find("lacks") != std::string::npos) GTEST_SKIP() << e.what();
+          throw;
+        }
+        k({in, BufferRef(got.data(), bytes)});
+        interpret(program, std::vector<BufferRef>{in, BufferRef(want.data(), bytes)});
+        EXPECT_EQ(got, want);
+      }
+    }
+  }
+}
+
 struct Hand {
   const char* name;
   bool vectors;

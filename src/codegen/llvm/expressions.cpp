@@ -74,8 +74,7 @@ Value* FunctionEmitter::compute_wide(UOp u) {
 Value* FunctionEmitter::cell_address(UOp memory, Value* index) {
   Value* p = lookup(memory);
   const auto* constant = llvm::dyn_cast<llvm::ConstantInt>(index);
-  return constant && constant->isZero() ? p
-                                        : b_.CreateInBoundsGEP(memory_type(memory.arg<ParamArg>().dtype), p, index);
+  return constant && constant->isZero() ? p : b_.CreateInBoundsGEP(memory_type(memory.arg<ParamArg>().dtype), p, index);
 }
 
 Value* FunctionEmitter::address(UOp load_or_store) {

@@ -1,5 +1,6 @@
 // The functions of a module: one a region, made line by line.
 #pragma once
+#include <bit>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -101,6 +102,18 @@ class FunctionEmitter {
   llvm::Value* first_lane(UOp u);      // an i32 of a stride, as i64
   llvm::Value* lane_index(llvm::Value* indices, const Cell& cell, int64_t lane);
   llvm::Value* load_lanes(UOp load);
+  llvm::Value* load_row(llvm::FixedVectorType* type, llvm::Value* p, llvm::Align align);
+  void store_row(llvm::Value* v, llvm::Value* p, llvm::Align align);
+  llvm::Value* active_lanes();
+  // The lanes of the loop, in stretches of a power of two: part(first, count).
+  template <class Part>
+  void each_part(Part&& part) {
+    for (int64_t first = 0; first < lanes_->active;) {
+      const auto n = static_cast<int64_t>(std::bit_floor(uint64_t(lanes_->active - first)));
+      part(first, n);
+      first += n;
+    }
+  }
   struct SquarePlace {
     size_t square;
     int64_t copy;

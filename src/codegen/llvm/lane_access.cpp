@@ -1,4 +1,6 @@
 // Loops that run as vectors: where lanes come from, and how they get to and from memory.
+#include <numeric>
+
 #include "codegen/llvm/function_emitter.hpp"
 
 namespace uopc::codegen {
@@ -34,6 +36,44 @@ Value* FunctionEmitter::lane_index(Value* indices, const Cell& cell, int64_t lan
   return b_.CreateSExt(i, b_.getInt64Ty());
 }
 
+// The lanes that a loop does not have are zero.
+Value* FunctionEmitter::load_row(llvm::FixedVectorType* type, Value* p, llvm::Align align) {
+  if (lanes_->full()) return b_.CreateAlignedLoad(type, p, align);
+  if (m_.math.has_masks) return b_.CreateMaskedLoad(type, p, align, active_lanes(), llvm::Constant::getNullValue(type));
+  Value* v = llvm::Constant::getNullValue(type);
+  each_part([&](int64_t first, int64_t n) {
+    auto* part = llvm::FixedVectorType::get(type->getElementType(), static_cast<unsigned>(n));
+    Value* at = b_.CreateConstInBoundsGEP1_64(type->getElementType(), p, static_cast<uint64_t>(first));
+    std::vector<int> spread(static_cast<size_t>(lanes_->width), llvm::PoisonMaskElem), merged(spread.size());
+    std::iota(spread.begin(), spread.begin() + n, 0);
+    std::iota(merged.begin(), merged.end(), 0);
+    std::iota(merged.begin() + first, merged.begin() + first + n, static_cast<int>(lanes_->width));
+    v = b_.CreateShuffleVector(v, b_.CreateShuffleVector(b_.CreateAlignedLoad(part, at, align), spread), merged);
+  });
+  return v;
+}
+
+void FunctionEmitter::store_row(Value* v, Value* p, llvm::Align align) {
+  if (lanes_->full()) {
+    b_.CreateAlignedStore(v, p, align);
+  } else if (m_.math.has_masks) {
+    b_.CreateMaskedStore(v, p, align, active_lanes());
+  } else {
+    each_part([&](int64_t first, int64_t n) {
+      Value* at = b_.CreateConstInBoundsGEP1_64(v->getType()->getScalarType(), p, static_cast<uint64_t>(first));
+      std::vector<int> part(static_cast<size_t>(n));
+      std::iota(part.begin(), part.end(), static_cast<int>(first));
+      b_.CreateAlignedStore(b_.CreateShuffleVector(v, part), at, align);
+    });
+  }
+}
+
+Value* FunctionEmitter::active_lanes() {
+  std::vector<llvm::Constant*> mask;
+  for (int64_t k = 0; k < lanes_->width; k++) mask.push_back(b_.getInt1(k < lanes_->active));
+  return llvm::ConstantVector::get(mask);
+}
+
 Value* FunctionEmitter::load_lanes(UOp load) {
   const Cell& cell = m_.program.cell(load);
   llvm::Type* element = memory_type(load.dtype());
@@ -46,11 +86,11 @@ Value* FunctionEmitter::load_lanes(UOp load) {
   } else if (const SquarePlace* place = square_of_.find(load)) {
     v = load_of_square(load, *place);
   } else if (stride == 1) {
-    v = b_.CreateAlignedLoad(type, cell_address(cell.memory, first_lane(cell.index)), align);
+    v = load_row(type, cell_address(cell.memory, first_lane(cell.index)), align);
   } else {
     Value* indices = stride == Lanes::kIrregular ? value(cell.index) : nullptr;
-    v = llvm::PoisonValue::get(type);
-    for (int64_t k = 0; k < lanes_->width; k++) {
+    v = llvm::Constant::getNullValue(type);
+    for (int64_t k = 0; k < lanes_->active; k++) {
       Value* p = cell_address(cell.memory, lane_index(indices, cell, k));
       v = b_.CreateInsertElement(v, b_.CreateAlignedLoad(element, p, align), static_cast<uint64_t>(k));
     }
@@ -69,9 +109,9 @@ void FunctionEmitter::store_lanes(UOp store) {
   if (m_.lanes.copies(cell.memory) > 1) {
     b_.CreateAlignedStore(v, lookup(cell.memory), llvm::Align(64));
   } else if (stride == 1) {
-    b_.CreateAlignedStore(v, cell_address(cell.memory, first_lane(cell.index)), align);
+    store_row(v, cell_address(cell.memory, first_lane(cell.index)), align);
   } else {
-    for (int64_t k = 0; k < lanes_->width; k++)
+    for (int64_t k = 0; k < lanes_->active; k++)
       b_.CreateAlignedStore(b_.CreateExtractElement(v, static_cast<uint64_t>(k)),
                             cell_address(cell.memory, lane_index(nullptr, cell, k)), align);
   }

@@ -1,7 +1,6 @@
 // Squares of memory that lanes cross: lane l of copy c reads element base + l * stride + c. A row of a square is read
 // as one vector, and the rows are turned in registers.
 #include <algorithm>
-#include <bit>
 #include <map>
 
 #include "codegen/llvm/function_emitter.hpp"
@@ -40,7 +39,7 @@ void transpose(llvm::IRBuilder<>& b, std::vector<Value*>& rows) {
 void FunctionEmitter::find_squares(const Lanes::Loop& loop) {
   squares_.clear();
   square_of_ = NodeMap<SquarePlace>();
-  if (loop.width < kLeastSquare || !std::has_single_bit(uint64_t(loop.width))) return;
+  if (loop.width < kLeastSquare || !loop.full()) return;
   struct Candidate {
     int64_t offset;
     UOp load;

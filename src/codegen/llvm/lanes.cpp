@@ -1,6 +1,7 @@
 #include "codegen/llvm/lanes.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 
@@ -110,9 +111,10 @@ class LaneFinder {
     }
     for (const auto& [memory, list] : accesses)
       if (!independent(list, c.width)) return;
-    lanes_.loops_.push_back({c.open, c.close, c.range, c.width});
+    const auto width = static_cast<int64_t>(std::bit_ceil(uint64_t(c.width)));
+    lanes_.loops_.push_back({c.open, c.close, c.range, c.width, width});
     for (UOp u : found_) lanes_.strides_.insert(u, strides_.at(u));
-    for (UOp u : private_) lanes_.copies_.insert(u, c.width);
+    for (UOp u : private_) lanes_.copies_.insert(u, width);
   }
 
   // Scratch of one cell that every iteration writes before it reads it, and nobody else uses.

@@ -2,7 +2,8 @@
 //
 // A loop may when running its statements one after the other for all lanes gives what running its iterations one after
 // the other gives: what an iteration writes, no other one reads or writes, scratch apart that each iteration writes
-// first. Any other UPCAST loop is an ordinary loop.
+// first. Any other UPCAST loop is an ordinary loop. Lanes that no iteration has compute something, of zeros where they
+// would come from memory, and are not stored.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -23,7 +24,9 @@ class Lanes {
   struct Loop {
     size_t open, close;  // lines
     UOp range;
-    int64_t width;
+    int64_t active;  // iterations
+    int64_t width;   // of the vectors: the next power of two, as LLVM takes others apart
+    bool full() const { return active == width; }
   };
 
   // The loop that line `open` begins; null where it is none of these.

@@ -12,9 +12,11 @@ class Value;
 
 namespace uopc::codegen {
 
+// What code depends on beside LLVM's own knowledge of the CPU.
 struct MathTarget {
   bool has_fma = false;     // else a fused multiply-add is a double's product and sum, which no libcall needs
   bool has_scalef = false;  // llvm.ldexp is one instruction
+  bool has_masks = false;   // loads and stores of some lanes are one instruction, of elements of any size
   unsigned max_lanes = 4;   // of f32 in a register: the widest vector form of a function
 };
 

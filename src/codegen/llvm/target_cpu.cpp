@@ -78,6 +78,7 @@ TargetCpu::TargetCpu(const std::string& cpu, int opt_level, bool strict_float) :
 
   if (triple.isX86()) {
     math_.has_fma = has("fma");
+    math_.has_masks = has("avx512bw") && has("avx512vl");
     math_.has_scalef = has("avx512f") && has("avx512vl");
     math_.max_lanes = has("avx512f") ? 16 : has("avx") ? 8 : 4;
   }
